@@ -31,10 +31,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-try:  # until channels_app.channels is there
-    from channels_app.channels import KINDS
-except ImportError:
-    KINDS = {}
+from channels_app.channels import KINDS, ChannelConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PATH = ROOT / "nahida.toml"
@@ -149,16 +146,6 @@ class Model(Table):
         return self
 
 
-class Channel(Table):
-    """One channel instance: `path` is the dotted path of its class, `config` its own keys."""
-
-    name: str
-    kind: str
-    path: str
-    open: bool = False  # strangers may talk without pairing
-    config: BaseModel
-
-
 class Workers(Table):
     count: int = Field(default=4, ge=1, le=64)
     stall_s: int = Field(default=60, ge=2)  # oldest unclaimed work may be this old before a restart
@@ -168,7 +155,7 @@ class Config(Table):
     site: Site = Site()
     agent: Agent = Agent()
     models: Mapping[str, Model]
-    channels: Mapping[str, Channel] = {}
+    channels: Mapping[str, ChannelConfig] = {}
     workers: Workers = Workers()
     path: Path | None = None  # None: there is no file, everything is a default
 
@@ -292,14 +279,14 @@ class _Reader:
             local=True,
         )
 
-    def _channels(self, tables: dict[str, Any]) -> dict[str, Channel]:
+    def _channels(self, tables: dict[str, Any]) -> dict[str, ChannelConfig]:
         channels = {}
         for name in tables:
             if channel := self._channel(name, self._part(tables, name)):
                 channels[name] = channel
         return channels
 
-    def _channel(self, name: str, table: dict[str, Any]) -> Channel | None:
+    def _channel(self, name: str, table: dict[str, Any]) -> ChannelConfig | None:
         key = f"channels.{name}"
         if not NAME.fullmatch(name):
             self._problem(key, "write a name of a-z, 0-9, _ and -, a letter first")
@@ -310,30 +297,31 @@ class _Reader:
         if "kind" not in table:
             self._problem(f"{key}.kind", f"is missing: write {_one_of(KINDS)}")
             return None
-        path, config_class = self._channel_class(table["kind"], key=f"{key}.kind")
+        config_class = self._channel_config(table["kind"], key=f"{key}.kind")
         if config_class is None:
             return None
-        shared = {field: table[field] for field in ("kind", "open") if field in table}
-        own = {field: value for field, value in table.items() if field not in shared}
-        own = self._with_secrets(own, key=key, model=config_class)
-        config = self._checked(config_class, own, key)
-        whole = shared | {"name": name, "path": path, "config": config or Table()}
-        channel = self._checked(Channel, whole, key)
-        return channel if config else None
+        table = self._with_secrets(table, key=key, model=config_class)
+        return self._checked(config_class, table, key)
 
-    def _channel_class(self, kind: object, *, key: str) -> tuple[str, type[BaseModel] | None]:
+    def _channel_config(self, kind: object, *, key: str) -> type[ChannelConfig] | None:
+        """Find the configuration of a channel class.
+
+        Settings are not there yet: a channel's module must be importable without Django's models.
+        """
         path = KINDS.get(kind, kind) if isinstance(kind, str) else ""
         module, _, name = path.rpartition(".")
         if not module:
             hint = _nearest(str(kind), KINDS)
             self._problem(f"{key} = {_toml(kind)}", f"{hint}write {_one_of(KINDS)}")
-            return path, None
+            return None
         try:
-            return path, getattr(importlib.import_module(module), name).Config
+            config_class = getattr(importlib.import_module(module), name).Config
         except (ImportError, AttributeError) as error:
             fix = f"cannot be used ({error}): write {_one_of(KINDS)}"
             self._problem(f"{key} = {_toml(kind)}", fix)
-            return path, None
+            return None
+        assert issubclass(config_class, ChannelConfig), f"{path}.Config is no ChannelConfig"
+        return config_class
 
     def _with_secrets(
         self, table: dict[str, Any], *, key: str, model: type[BaseModel]
