@@ -9,9 +9,7 @@ from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
 Finish = Literal["stop", "length", "tool_calls", "content_filter", "cut"]
-ErrorKind = Literal[
-    "unavailable", "rate_limited", "refused", "too_long", "budget", "misconfigured"
-]
+ErrorKind = Literal["unavailable", "rate_limited", "refused", "too_long", "budget", "misconfigured"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`finish == "cut"` marks a stream that broke off: `text` is partial, there are no tool calls."""
+    """`finish == "cut"` marks a stream that broke off: partial `text`, no tool calls."""
 
     text: str
     tool_calls: tuple[ToolCall, ...]
@@ -108,9 +106,7 @@ class ModelError(Exception):
         super().__init__(message)
         self.kind = kind
         self.retry_after = retry_after
-        self.retryable = (
-            kind in ("unavailable", "rate_limited") if retryable is None else retryable
-        )
+        self.retryable = kind in ("unavailable", "rate_limited") if retryable is None else retryable
 
 
 class Model(Protocol):
