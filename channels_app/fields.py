@@ -1,0 +1,52 @@
+"""Text columns that hold an address or key where no ForeignKey can stand.
+
+Most rows point to a chat or session by ForeignKey and need nothing when a key changes. The few text columns are marked here,
+so that re-keying finds them by walking the models instead of by a list that somebody forgets to extend (DESIGN 4).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.apps import apps
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.sql.compiler import SQLCompiler
+
+from channels_app.addresses import MAX_KEY_BYTES
+
+
+class AddressField(models.CharField):
+    """Text of an address or chat key. `follows` selects the rows that follow a rename; None means evidence: never."""
+
+    def __init__(self, *args: Any, follows: models.Q | None = None, **kwargs: Any) -> None:
+        kwargs.setdefault("max_length", MAX_KEY_BYTES)
+        super().__init__(*args, **kwargs)
+        self.follows = follows
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.CharField", args, kwargs
+
+
+def address_columns() -> Iterator[tuple[type[models.Model], AddressField]]:
+    """Yield every column of every model that holds an address text."""
+    for model in apps.get_models(include_auto_created=True):
+        for field in model._meta.local_fields:
+            if isinstance(field, AddressField):
+                yield model, field
+
+
+class KeyType(models.Func):
+    """Second segment of a key text: where a typed key names its chat type."""
+
+    output_field = models.TextField()
+    template = "SPLIT_PART(%(expressions)s, ':', 2)"
+    arity = 1
+
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
+    ) -> tuple[str, list[Any]]:
+        key, params = compiler.compile(self.source_expressions[0])
+        rest = f"SUBSTR({key}, INSTR({key}, ':') + 1)"
+        sql = f"SUBSTR({rest}, 1, INSTR({rest} || ':', ':') - 1)"
+        return sql, [*params] * 4

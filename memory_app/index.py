@@ -1,0 +1,137 @@
+"""The full-text index of turns and items, kept by the database itself.
+
+SQLite: FTS5 tables that follow by triggers. PostgreSQL: a generated tsvector column with a GIN index. Neither is a model, and Django's
+table remake drops triggers on SQLite without a word, so everything here is idempotent and runs after every migrate (STACK 1).
+"""
+
+from typing import Any, NamedTuple
+
+from django.core import checks
+from django.db import connections
+from django.db.backends.utils import CursorWrapper
+from django.db.utils import OperationalError, ProgrammingError
+
+
+class Indexed(NamedTuple):
+    """A table whose `search_tokens` are indexed. `owner` is the SQL of the token that a search is limited to."""
+
+    table: str
+    owner: str
+    watched: str
+
+    @property
+    def index(self) -> str:
+        return f"{self.table}_fts"
+
+
+ITEMS = Indexed(
+    "memory_app_memoryitem",
+    # One word whatever the scope holds, and two scopes never share it.
+    "'s' || lower(hex({row}.scope_type || char(31) || {row}.scope_id))",
+    "scope_type, scope_id, search_tokens",
+)
+TURNS = Indexed("memory_app_memoryturn", "'n' || {row}.session_id", "session_id, search_tokens")
+
+
+def scope_word(scope_type: str, scope_id: str) -> str:
+    """Return the index word of a scope, as the trigger writes it."""
+    return "s" + f"{scope_type}\x1f{scope_id}".encode().hex()
+
+
+def session_word(session_id: int) -> str:
+    return f"n{session_id}"
+
+
+def create_indexes(*, using: str = "default", **_: Any) -> None:
+    """Create what is missing of the index and fill it; nothing happens where all is there."""
+    connection = connections[using]
+    create = {"sqlite": _create_sqlite, "postgresql": _create_postgresql}[connection.vendor]
+    with connection.cursor() as cursor:
+        for indexed in (ITEMS, TURNS):
+            create(cursor, indexed)
+
+
+def _sqlite_triggers(indexed: Indexed) -> dict[str, str]:
+    table, index = indexed.table, indexed.index
+
+    def write(row: str, *, remove: bool) -> str:
+        command, value = (f"{index}, ", "'delete', ") if remove else ("", "")
+        owner = indexed.owner.format(row=row)
+        return (
+            f"INSERT INTO {index} ({command}rowid, owner, tokens) "
+            f"VALUES ({value}{row}.id, {owner}, {row}.search_tokens);"
+        )
+
+    add, remove = write("new", remove=False), write("old", remove=True)
+    return {
+        f"{index}_insert": f"AFTER INSERT ON {table} BEGIN {add} END",
+        f"{index}_delete": f"AFTER DELETE ON {table} BEGIN {remove} END",
+        f"{index}_update": f"AFTER UPDATE OF {indexed.watched} ON {table} BEGIN {remove} {add} END",
+    }
+
+
+def _create_sqlite(cursor: CursorWrapper, indexed: Indexed) -> None:
+    cursor.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [indexed.table]
+    )
+    present = {name for (name,) in cursor.fetchall()}
+    triggers = _sqlite_triggers(indexed)
+    if present >= triggers.keys():
+        return
+    # Without all three triggers the index may have missed writes: build it anew.
+    cursor.execute(f"DROP TABLE IF EXISTS {indexed.index}")
+    cursor.execute(
+        f"CREATE VIRTUAL TABLE {indexed.index} USING fts5"
+        "(owner, tokens, content='', tokenize='unicode61 remove_diacritics 0')"
+    )
+    owner = indexed.owner.format(row=indexed.table)
+    cursor.execute(
+        f"INSERT INTO {indexed.index} (rowid, owner, tokens) "  # noqa: S608 -- constants of this module
+        f"SELECT id, {owner}, search_tokens FROM {indexed.table}"
+    )
+    for name, body in triggers.items():
+        cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
+        cursor.execute(f"CREATE TRIGGER {name} {body}")
+
+
+def _create_postgresql(cursor: CursorWrapper, indexed: Indexed) -> None:
+    cursor.execute(
+        f"ALTER TABLE {indexed.table} ADD COLUMN IF NOT EXISTS search_vector tsvector "
+        "GENERATED ALWAYS AS (to_tsvector('simple', search_tokens)) STORED"
+    )
+    cursor.execute(
+        f"CREATE INDEX IF NOT EXISTS {indexed.index} ON {indexed.table} USING gin (search_vector)"
+    )
+
+
+@checks.register(checks.Tags.database)
+def index_present(databases: list[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
+    """Report a database whose index does not follow its rows."""
+    return [
+        checks.Error(
+            f"the full-text index of {indexed.table} does not follow its rows",
+            hint="run manage.py migrate, which builds it anew",
+            id="memory_app.E001",
+        )
+        for using in databases or ()
+        for indexed in (ITEMS, TURNS)
+        if _is_broken(using, indexed)
+    ]
+
+
+def _is_broken(using: str, indexed: Indexed) -> bool:
+    connection = connections[using]
+    try:
+        with connection.cursor() as cursor:
+            if indexed.table not in connection.introspection.table_names(cursor):
+                return False  # not migrated yet
+            if connection.vendor == "sqlite":
+                cursor.execute(
+                    "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s",
+                    [indexed.table],
+                )
+                return bool(cursor.fetchone()[0] < len(_sqlite_triggers(indexed)))
+            cursor.execute("SELECT to_regclass(%s)", [indexed.index])
+            return cursor.fetchone()[0] is None
+    except (OperationalError, ProgrammingError):
+        return False  # unreachable: not this check's finding
