@@ -10,6 +10,7 @@ import difflib
 import importlib
 import json
 import re
+import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -47,6 +48,7 @@ RESERVED_CHANNELS = frozenset(
 
 LOCAL_MODEL = "local"
 LOCAL_MODEL_PORT = 8766
+HOST = "127.0.0.1"
 PORT = 8000
 
 M = TypeVar("M", bound=BaseModel)
@@ -175,6 +177,22 @@ def load(path: Path | None, env: Mapping[str, str]) -> Config:
         path = Path(env["NAHIDA_CONFIG"]) if env.get("NAHIDA_CONFIG") else DEFAULT_PATH
     raw = _read(path)
     return _Reader(path.name, env).config(raw or {}, path=None if raw is None else path)
+
+
+def data_dir(env: Mapping[str, str]) -> Path:
+    """Return the directory of everything that is kept, made if it is not there.
+
+    Raises ConfigError if it cannot be written to.
+    """
+    path = Path(env.get("NAHIDA_DATA_DIR") or ROOT / "data").resolve()
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)  # keys and chats: its owner's alone
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        fix = "name one that this user may write to in NAHIDA_DATA_DIR"
+        problem = f"the data directory {path} cannot be written to ({error.strerror}): {fix}"
+        raise ConfigError([problem]) from error
 
 
 def _read(path: Path) -> dict[str, Any] | None:

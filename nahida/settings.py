@@ -7,7 +7,7 @@ from typing import Any
 
 import dj_database_url
 
-from nahida.config import load
+from nahida.config import ConfigError, data_dir, load
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -20,12 +20,11 @@ def env_bool(name: str, *, default: bool) -> bool:
         return False
     if text == "":
         return default
-    raise ValueError(f"{name}={text!r} is neither true nor false: write 1 or 0")
+    raise ConfigError([f"{name}={text}: is neither true nor false: write 1 or 0"])
 
 
 def kept_secret(path: Path) -> str:
     """Return the secret kept in `path`, made at first use. Only its owner may read it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
@@ -35,7 +34,7 @@ def kept_secret(path: Path) -> str:
     return secret
 
 
-DATA_DIR = Path(os.environ.get("NAHIDA_DATA_DIR") or BASE_DIR / "data").resolve()
+DATA_DIR = data_dir(os.environ)
 DEBUG = env_bool("DJANGO_DEBUG", default=False)
 SECRET_KEY = os.environ.get("DJANGO_SECRET_KEY") or kept_secret(DATA_DIR / "secret_key")
 
