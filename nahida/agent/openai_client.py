@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
+import functools
 import json
 import logging
 import math
 import os
 import re
 import socket
+import ssl
 import threading
 import time
 import uuid
@@ -193,6 +195,7 @@ class OpenAIModel:
                 http_client=openai.DefaultHttpxClient(
                     event_hooks={"request": [self._sending], "response": [self._answered]},
                     trust_env=not loopback,  # no proxy to one's own machine
+                    verify=_certificates(),
                 ),
             )
             self._client_pid = os.getpid()
@@ -284,6 +287,11 @@ class OpenAIModel:
             return f"{text}\n{note}".strip()
         parts: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
         return parts + [{"type": "image_url", "image_url": {"url": url}} for url in message.images]
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()  # a tenth of a second: once for all models
 
 
 def estimated_tokens(text: str) -> int:
@@ -384,7 +392,8 @@ class _Watchdog:
 
     def __init__(self, response: httpx2.Response, *, deadline: float) -> None:
         self._response = response
-        self._timer = threading.Timer(max(0.0, deadline - time.monotonic()), self._cut)
+        seconds = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
+        self._timer = threading.Timer(seconds, self._cut)
         self._timer.daemon = True
         self._timer.start()
 
