@@ -12,7 +12,7 @@ import json
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -226,14 +226,17 @@ class _Reader:
         workers = self._checked(Workers, self._part(raw, "workers"), "workers")
         agent = self._checked(Agent, self._part(raw, "agent"), "agent")
         channels = self._channels(self._part(raw, "channels"))
-        models = self._models(self._part(raw, "models"))
+        tables = self._part(raw, "models")
+        models = self._models(tables)
         if agent:
-            agent = self._with_models(agent, models)
+            agent = self._with_models(agent, models, written=tables)
         if self.problems:
             raise ConfigError(self.problems)
         assert site is not None  # each None has left a problem
         assert workers is not None
         assert agent is not None
+        prompt = agent.system_prompt.replace("{name}", site.name)
+        agent = agent.model_copy(update={"system_prompt": prompt})
         return Config(
             site=site, agent=agent, models=models, channels=channels, workers=workers, path=path
         )
@@ -270,19 +273,19 @@ class _Reader:
                 models[name] = model
         return models
 
-    def _with_models(self, agent: Agent, models: dict[str, Model]) -> Agent:
+    def _with_models(
+        self, agent: Agent, models: dict[str, Model], *, written: Collection[str]
+    ) -> Agent:
         """Settle which model answers first, and add the local one if it is meant."""
-        if not models and not self.problems:
-            agent = agent.model_copy(update={"model": LOCAL_MODEL})
-        elif len(models) == 1 and "model" not in agent.model_fields_set:
-            agent = agent.model_copy(update={"model": next(iter(models))})
+        if "model" not in agent.model_fields_set and len(written) < 2:
+            agent = agent.model_copy(update={"model": next(iter(written), LOCAL_MODEL)})
         named = {"agent.model": agent.model}
         named |= {f"agent.fallbacks[{i}]": name for i, name in enumerate(agent.fallbacks)}
         for key, name in named.items():
-            if name == LOCAL_MODEL and name not in models:
+            if name == LOCAL_MODEL and name not in written:
                 models[name] = self._local_model()
-            elif name not in models and not any("models." in line for line in self.problems):
-                known = ", ".join(sorted({*models, LOCAL_MODEL}))
+            elif name not in written:
+                known = ", ".join(sorted({*written, LOCAL_MODEL}))
                 self._problem(f"{key} = {_toml(name)}", f"no such model: write one of {known}")
         return agent
 
@@ -292,8 +295,9 @@ class _Reader:
             base_url=f"http://127.0.0.1:{port}/v1",
             model="smollm2",
             max_tokens_field="max_tokens",
-            max_output_tokens=400,  # half a minute on two cores
+            max_output_tokens=400,  # some ten seconds on two cores
             context_tokens=4_096,
+            temperature=0.2,  # it is small, and wanders off at more
             local=True,
         )
 

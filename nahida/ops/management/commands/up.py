@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 from django.utils import timezone
@@ -36,6 +37,7 @@ class Command(BaseCommand):
         if model := settings.NAHIDA.local_model:
             model_port = urlsplit(model.base_url).port or 0
             refuse_taken("127.0.0.1", model_port, way_out="NAHIDA_LOCAL_MODEL_PORT")
+        call_command("bootstrap", stdout=self.stdout)
         shown = f"[{host}]" if ":" in host else host
         for line in welcome(f"http://{shown}:{port}"):
             self.stdout.write(line)
