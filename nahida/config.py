@@ -337,6 +337,7 @@ class _Reader:
             self._problem(f"{key} = {_toml(kind)}", f"{hint}write {_one_of(KINDS)}")
             return None
         try:
+            config_class: type[ChannelConfig]
             config_class = getattr(importlib.import_module(module), name).Config
         except (ImportError, AttributeError) as error:
             fix = f"cannot be used ({error}): write {_one_of(KINDS)}"

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import errno
 import logging
 import os
 import platform
@@ -19,6 +18,7 @@ import uvicorn
 from django.db import connections
 
 from nahida.ops import heartbeat, listeners, ticker
+from nahida.ops.stopping import stopping as stopping
 
 logger = logging.getLogger(__name__)
 
@@ -26,66 +26,6 @@ TICK_S = 1.0
 BEAT_S = 10.0
 LONGEST_PAUSE_S = 30.0  # between two tries of what fails again and again
 GRACE_S = 3  # for open requests, streams and listeners after a stop
-
-
-class Stopping:
-    """Whether this process is to stop. Streams end on it, whatever event loop they run in."""
-
-    def __init__(self) -> None:
-        self._set = False
-        self._sleepers: set[asyncio.Event] = set()
-
-    def is_set(self) -> bool:
-        return self._set
-
-    def set(self) -> None:
-        """Wake every sleeper of this thread's event loop."""
-        self._set = True
-        for sleeper in self._sleepers:
-            sleeper.set()
-
-    def clear(self) -> None:
-        self._set = False
-
-    async def sleep(self, seconds: float | None = None) -> bool:
-        """Sleep, but not beyond the stop; return whether it has come."""
-        if self._set:
-            return True
-        sleeper = asyncio.Event()
-        self._sleepers.add(sleeper)
-        try:
-            async with asyncio.timeout(seconds):
-                await sleeper.wait()
-        except TimeoutError:
-            pass
-        finally:
-            self._sleepers.discard(sleeper)
-        return self._set
-
-    async def wait(self) -> None:
-        await self.sleep()
-
-
-stopping = Stopping()
-
-
-class PortError(Exception):
-    """The port cannot be listened on; the text says why and what to do."""
-
-
-def bound_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to the address. Raises PortError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-        bound.listen(1)  # Linux lets two sockets with SO_REUSEADDR bind, but only one listen
-    except OSError as error:
-        bound.close()
-        why = "taken" if error.errno == errno.EADDRINUSE else f"not to be had ({error.strerror})"
-        raise PortError(f"port {port} of {host} is {why}") from error
-    return bound
 
 
 @dataclass(frozen=True)
@@ -199,7 +139,7 @@ async def _again_and_again(
         except Exception:
             failures += 1
             logger.exception("%s failed, %d in a row", name, failures)
-        pause = min(LONGEST_PAUSE_S, pause_s * 2 ** min(failures, 10))
+        pause = min(LONGEST_PAUSE_S, pause_s * 2.0 ** min(failures, 10))
         await stopping.sleep(max(0.1, pause - (time.monotonic() - started)))
 
 

@@ -77,7 +77,7 @@ def stall_reason(
 
 def pause_before_restart(early_ends: int, *, timing: Timing) -> float:
     """Return the seconds to wait after this many early ends in a row."""
-    return min(timing.longest_pause, timing.first_pause * 2 ** min(early_ends, 16))
+    return min(timing.longest_pause, timing.first_pause * 2.0 ** min(early_ends, 16))
 
 
 class _Running:
@@ -91,7 +91,7 @@ class _Running:
         with theirs:
             self.guard = subprocess.Popen(  # noqa: S603 (our own command)
                 [sys.executable, "-I", "-S", str(GUARD), *program.command],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 env={**os.environ, **program.env},
                 start_new_session=True,
             )

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from nahida.ops.server import PortError, bound_socket
+from nahida.ops.ports import PortError, bound_socket
 
-AT_ONCE = 2  # answers; each has the whole context for itself
+AT_ONCE = 1  # answers, others queue; each more wants 90 MB for its context
 INSTALL = "install it: pip install --no-deps --require-hashes -r requirements-local.txt"
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from nahida.config import HOST, PORT
-from nahida.ops.server import Pieces, PortError, bound_socket, run
+from nahida.ops.ports import PortError, bound_socket
+from nahida.ops.server import Pieces, run
 
 
 class Command(BaseCommand):

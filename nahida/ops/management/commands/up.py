@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from nahida.config import HOST, PORT
 from nahida.ops.models import Heartbeat
-from nahida.ops.server import PortError, bound_socket
+from nahida.ops.ports import PortError, bound_socket
 from nahida.ops.supervisor import Program, Supervisor, stall_reason
 from nahida.ops.ticker import stalled_for
 

@@ -1,0 +1,23 @@
+"""A port to listen on, or the reason why not."""
+
+import errno
+import socket
+
+
+class PortError(Exception):
+    """The port cannot be listened on; the text says why and what to do."""
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to the address. Raises PortError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(1)  # Linux lets two sockets with SO_REUSEADDR bind, but only one listen
+    except OSError as error:
+        bound.close()
+        why = "taken" if error.errno == errno.EADDRINUSE else f"not to be had ({error.strerror})"
+        raise PortError(f"port {port} of {host} is {why}") from error
+    return bound
