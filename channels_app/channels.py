@@ -66,7 +66,6 @@ class Channel(Protocol):
     """One configured account on one platform."""
 
     Config: ClassVar[type[ChannelConfig]]
-    text_limit: int
 
     def __init__(self, name: str, config: Any) -> None: ...
 
@@ -78,6 +77,9 @@ class Channel(Protocol):
 
     def listen(self) -> AsyncIterator[InboundMessage]:
         """Yield messages for ever. Asking for the next one says that the last one is stored."""
+
+    def split(self, text: str) -> list[str]:
+        """Cut a text into parts that one request each carries."""
 
     def send(self, message: OutboundMessage) -> str:
         """Send one part and return the platform's message id. Raises `SendError`."""

@@ -8,6 +8,11 @@ from typing import Any
 from channels_app.addresses import ChatAddress
 
 
+def storable(text: str) -> str:
+    """Return text that every database and provider takes: no NUL, no half of a surrogate pair."""
+    return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 @dataclass(frozen=True, slots=True)
 class Attachment:
     """A file of a message. `file` is its name in the media store, "" while it is only known to the platform."""
@@ -40,7 +45,7 @@ class InboundMessage:
     """One message of a chat, free of the wire it came by.
 
     `event_key` names the wire event once and for all in its channel. `edits` is the message id whose text this replaces.
-    `addressed` says that it mentions or answers the bot; `chat_alias` is an older address of the same chat.
+    `addressed` says that it mentions or answers the bot.
     """
 
     address: ChatAddress

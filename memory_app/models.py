@@ -310,6 +310,14 @@ class DreamState(models.Model):
     def __str__(self) -> str:
         return f"session {self.session_id} dreamt to {self.dreamt_to}"
 
+    @classmethod
+    def merge_rows(cls, column: str, old_pk: int, into_pk: int) -> None:
+        """The joint history is dreamt as far as both were: what only one had passed is read again."""
+        both = cls.objects.filter(session__in=[old_pk, into_pk])
+        passed = min(both.values_list("dreamt_to", flat=True)) if both.count() == 2 else 0
+        both.filter(session=old_pk).delete()
+        both.filter(session=into_pk).update(dreamt_to=passed)
+
 
 class DreamRun(models.Model):
     """One pass over one session's new turns, in one night."""
@@ -339,6 +347,14 @@ class DreamRun(models.Model):
 
     def __str__(self) -> str:
         return f"dream of session {self.session_id}, {self.night}"
+
+    @classmethod
+    def merge_rows(cls, column: str, old_pk: int, into_pk: int) -> None:
+        """Dreams of the same night are numbered on behind those of the session that stays."""
+        for run in cls.objects.filter(session=old_pk).order_by("night", "part"):
+            same_night = cls.objects.filter(session=into_pk, night=run.night)
+            last = same_night.aggregate(last=models.Max("part"))["last"] or 0
+            cls.objects.filter(pk=run.pk).update(session=into_pk, part=last + run.part)
 
 
 class DreamUndo(models.Model):

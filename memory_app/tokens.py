@@ -19,7 +19,6 @@ spelling, no parser takes it for a number, host or operator, no collation or ste
 and the spelling of a CJK token begins with that of its first character.
 """
 
-import hashlib
 import re
 import unicodedata
 from codecs import utf_16_be_encode
@@ -186,12 +185,6 @@ def tsquery(phrases: list[Phrase], *, any_of: bool = False) -> str:
         "(" + " <-> ".join(phrase.tokens) + (":*" if phrase.open_end else "") + ")"
         for phrase in phrases
     )
-
-
-def scope_token(scope_type: str, scope_id: str) -> str:
-    """Return the one token an FTS5 index keeps for a scope: a hash, so that any id is one token."""
-    exact = f"{scope_type}\0{scope_id}".encode()
-    return "s" + hashlib.sha256(exact).hexdigest()
 
 
 def _folded(text: str) -> str:

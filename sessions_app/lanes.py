@@ -24,6 +24,10 @@ class MergedAwayError(Exception):
     """The chat became another one while we were about to lock its lane: look the address up again."""
 
 
+class LostLaneError(Exception):
+    """Our token is gone: somebody else holds the lane, or its deadline passed. Nothing of ours may be stored."""
+
+
 def lock(address: ChatAddress) -> Lane:
     """Return the lane of an address, locked until the transaction ends; made if there is none."""
     while True:
@@ -107,6 +111,10 @@ def put_off(lane: Lane, *, by: timedelta) -> None:
     Lane.objects.filter(pk=lane.pk).update(token=None, woken_at=None, wake_at=DbNow() + by)
 
 
+def is_due(lane: Lane) -> bool:
+    return Lane.objects.filter(pk=lane.pk, wake_at__lte=DbNow()).exists()
+
+
 def wake_due(limit: int) -> list[int]:
     """R6: mark due lanes as woken and return them; a lost wake-up is repeated after a while."""
     asleep = Q(woken_at=None) | Q(woken_at__lt=DbNow() - WAKE_AGAIN_AFTER)
@@ -122,7 +130,7 @@ def _make(chat: Chat, thread: str) -> None:
     The savepoint gives that lock back when another transaction was quicker: we must not hold a chat while waiting for a lane.
     """
 
-    class Present(Exception):  # noqa: N818 -- never leaves this function
+    class Present(Exception):
         pass
 
     try:
@@ -143,7 +151,7 @@ def _share_lock(chat: Chat) -> None:
         share = " FOR SHARE" if is_postgresql() else ""
         cursor.execute(
             f"SELECT merged_into_id FROM sessions_app_chat WHERE id = %s{share}", [chat.pk]
-        )  # noqa: S608
+        )
         row = cursor.fetchone()
     if row is None or row[0] is not None:
         raise MergedAwayError

@@ -141,6 +141,12 @@ class Lane(models.Model):
         """One query unless the chat is loaded."""
         return self.chat.address.with_thread(self.thread)
 
+    @classmethod
+    def merge_rows(cls, column: str, old_pk: int, into_pk: int) -> None:
+        """Lanes of two chats merge by R12, before their chats do; only the active session is repointed here."""
+        if column == "active_session":
+            cls.objects.filter(active_session=old_pk).update(active_session=into_pk)
+
 
 class Draft(models.Model):
     """The growing text of a lane's running answer. A new token means that it starts over."""
@@ -153,6 +159,11 @@ class Draft(models.Model):
 
     def __str__(self) -> str:
         return f"draft of turn {self.turn}"
+
+    @classmethod
+    def merge_rows(cls, column: str, old_pk: int, into_pk: int) -> None:
+        """The answer of the lane that ends is begun anew, so its draft ends too."""
+        cls.objects.filter(lane=old_pk).delete()
 
 
 class ChatAlias(models.Model):

@@ -71,3 +71,11 @@ def start_session(lane: Lane) -> Session:
     Lane.objects.filter(pk=lane.pk).update(active_session=session)
     lane.active_session = session
     return session
+
+
+def resume_session(lane: Lane, session: Session) -> None:
+    """Set an older session of the same chat on the lane, whose lock the caller holds."""
+    assert transaction.get_connection().in_atomic_block, "the lane's lock lives in a transaction"
+    assert session.chat_id == lane.chat_id, "a session never leaves its chat"
+    Lane.objects.filter(pk=lane.pk).update(active_session=session)
+    lane.active_session = session

@@ -19,7 +19,6 @@ from memory_app.tokens import (
     index_text,
     query_runs,
     query_tokens,
-    scope_token,
     tsquery,
 )
 
@@ -416,25 +415,3 @@ def test_it_makes_entries_that_databases_take(index: Index, width: int):
     index.store(index_text(words))
 
     assert index.finds(query_runs("0" * width))
-
-
-@pytest.mark.parametrize(
-    "scope_id",
-    [
-        *("telegram:group:-1009", "wx:private:o9c-q@im.chat", "x:private:a'b", "x:private:50%"),
-        *("x:private:名", "x:private:é", "x:private:e\u0301", "X:private:a'b", "__global__"),
-    ],
-)
-def test_it_names_a_scope_by_one_token(index: Index, scope_id: str):
-    """Any id is one token of both indexes, and ids that differ at all have different ones."""
-    token = scope_token("chat", scope_id)
-
-    index.store(token)
-
-    assert index.lexemes() == [token]
-    assert index.finds([Phrase((token,))])
-    assert token == scope_token("chat", scope_id)
-    assert token not in {
-        scope_token("global", scope_id),
-        scope_token("chat", scope_id.lower() + " "),
-    }

@@ -1,0 +1,201 @@
+"""The one place that sends (DESIGN 5, D1-D4).
+
+    pending -> claimed -> sending -> sent | failed | unknown
+
+A request that may have left is never repeated by itself: it ends as `unknown`. Deliveries of one address go out in order of their
+ids; that these are in order of commit is why the lane of an address must be locked to insert one.
+"""
+
+import logging
+import uuid
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from channels_app.addresses import API, WEB, ChatAddress
+from channels_app.channels import SendError, UnknownChannelError, get_channel
+from channels_app.clock import DbNow
+from channels_app.messages import OutboundMessage, OutboundPart
+from channels_app.models import UNFINISHED, Delivery, DeliveryState
+from channels_app.splitting import split_text
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=60)  # longer than any HTTP time-out of a channel
+WAKE_AGAIN_AFTER = timedelta(seconds=30)
+GIVE_UP_AFTER = timedelta(hours=24)
+LONGEST_PAUSE_S = 300
+
+
+def post(address: ChatAddress, text: str, *, reply_to: str = "") -> Delivery | None:
+    """Queue a text for an address whose lane the caller has locked.
+
+    None for web and API chats: their answers are read from the database (D5).
+    """
+    assert transaction.get_connection().in_atomic_block, "the lane's lock lives in a transaction"
+    if address.channel in (WEB, API):
+        return None
+    parts = [{"text": part, "plain": False} for part in _split(address, text)]
+    return Delivery.objects.create(address=str(address), parts=parts, reply_to=reply_to)
+
+
+def _split(address: ChatAddress, text: str) -> list[str]:
+    try:
+        return get_channel(address.channel).split(text)
+    except UnknownChannelError:
+        return split_text(text, 4000)  # it will fail when sent, with the reason on the row
+
+
+def heads() -> QuerySet[Delivery]:
+    """Pending deliveries with no unfinished one of the same address before them (D1)."""
+    earlier = Delivery.objects.filter(
+        UNFINISHED, address=OuterRef("address"), pk__lt=OuterRef("pk")
+    )
+    return Delivery.objects.filter(~Exists(earlier), state=DeliveryState.PENDING)
+
+
+def send(pk: int) -> SendError | None:
+    """Claim a delivery and send what is left of it. Returns what the platform objected to, already recorded on the row."""
+    token = claim(pk)
+    if token is None:
+        return None
+    delivery = Delivery.objects.get(pk=pk)
+    try:
+        channel = get_channel(delivery.to.channel)
+    except UnknownChannelError as error:
+        refusal = SendError(str(error), permanent=True)
+        _begin_part(delivery, token)
+        _record(delivery, token, refusal)
+        return refusal
+    for index in range(delivery.next_part, len(delivery.parts)):
+        part = OutboundPart(**delivery.parts[index])
+        reply_to = delivery.reply_to if index == 0 else ""
+        while True:
+            if not _begin_part(delivery, token):
+                return None
+            try:
+                message_id = channel.send(OutboundMessage(delivery.to, part, reply_to))
+            except SendError as error:
+                if error.refused_markup and not part.plain:
+                    part = OutboundPart(part.text, plain=True)
+                    continue
+                _record(delivery, token, error)
+                return error
+            except Exception as error:
+                # Whatever broke, the request may have left.
+                logger.exception("sending delivery %s", pk)
+                broken = SendError(f"{type(error).__name__}: {error}")
+                _record(delivery, token, broken)
+                return broken
+            break
+        if not _part_sent(delivery, token, index, message_id):
+            return None
+    return None
+
+
+def claim(pk: int) -> uuid.UUID | None:
+    token = uuid.uuid4()
+    due = heads().filter(pk=pk, next_attempt_at__lte=DbNow())
+    claimed = due.update(
+        state=DeliveryState.CLAIMED,
+        token=token,
+        lease_until=DbNow() + LEASE,
+        attempts=F("attempts") + 1,
+    )
+    return token if claimed else None
+
+
+def _mine(delivery: Delivery, token: uuid.UUID, *states: DeliveryState) -> QuerySet[Delivery]:
+    return Delivery.objects.filter(pk=delivery.pk, token=token, state__in=states)
+
+
+def _begin_part(delivery: Delivery, token: uuid.UUID) -> bool:
+    """Say that a request is about to leave; from here on silence means `unknown`."""
+    ours = _mine(delivery, token, DeliveryState.CLAIMED, DeliveryState.SENDING)
+    return bool(ours.update(state=DeliveryState.SENDING, lease_until=DbNow() + LEASE))
+
+
+def _part_sent(delivery: Delivery, token: uuid.UUID, index: int, message_id: str) -> bool:
+    """Record a part that arrived. False when the lease ran out meanwhile: what is left stays unsent."""
+    delivery.message_ids = [*delivery.message_ids, message_id]
+    done = {"next_part": index + 1, "message_ids": delivery.message_ids}
+    if index + 1 == len(delivery.parts):
+        ours = _mine(delivery, token, DeliveryState.SENDING, DeliveryState.UNKNOWN)
+        return bool(ours.update(state=DeliveryState.SENT, error="", **done))
+    if _mine(delivery, token, DeliveryState.SENDING).update(**done):
+        return True
+    _mine(delivery, token, DeliveryState.UNKNOWN).update(**done)
+    return False
+
+
+def _record(delivery: Delivery, token: uuid.UUID, error: SendError) -> None:
+    sending, unknown = DeliveryState.SENDING, DeliveryState.UNKNOWN
+    reason = str(error)[:1000]
+    if error.permanent or error.unreachable:
+        _mine(delivery, token, sending, unknown).update(state=DeliveryState.FAILED, error=reason)
+    elif error.not_sent or error.migrated_to:
+        put_back = _mine(delivery, token, sending).update(
+            state=DeliveryState.PENDING,
+            token=None,
+            woken_at=None,
+            next_attempt_at=DbNow() + _pause(delivery, error),
+            error=reason,
+        )
+        if put_back and error.retry_after is not None:
+            _pause_chat(delivery.to, _pause(delivery, error))
+    else:
+        _mine(delivery, token, sending).update(state=unknown, error=reason)
+
+
+def _pause(delivery: Delivery, error: SendError) -> timedelta:
+    if error.migrated_to:
+        return timedelta(0)
+    if error.retry_after is not None:
+        return timedelta(seconds=error.retry_after)
+    return timedelta(seconds=min(2.0**delivery.attempts, LONGEST_PAUSE_S))
+
+
+def _pause_chat(address: ChatAddress, pause: timedelta) -> None:
+    """A rate limit holds for the whole chat: its other topics wait too."""
+    waiting = Delivery.objects.filter(state=DeliveryState.PENDING)
+    at_chat = [
+        text
+        for text in waiting.values_list("address", flat=True).distinct()
+        if ChatAddress.parse(text).chat_key == address.chat_key
+    ]
+    later = Q(next_attempt_at__lt=DbNow() + pause)
+    waiting.filter(later, address__in=at_chat).update(next_attempt_at=DbNow() + pause)
+
+
+def sweep() -> None:
+    """End what nobody works on any more: expired leases, and heads that waited for a day."""
+    expired = Delivery.objects.filter(lease_until__lt=DbNow())
+    expired.filter(state=DeliveryState.CLAIMED).update(
+        state=DeliveryState.PENDING, token=None, woken_at=None
+    )
+    expired.filter(state=DeliveryState.SENDING).update(
+        state=DeliveryState.UNKNOWN, error="the worker was lost while the request was out"
+    )
+    heads().filter(created_at__lt=DbNow() - GIVE_UP_AFTER).update(
+        state=DeliveryState.FAILED, error="not accepted by the platform for 24 hours"
+    )
+
+
+def give_up(address: ChatAddress, reason: str) -> None:
+    """End everything that still waits for an address that cannot be reached."""
+    waiting = Delivery.objects.filter(address=str(address), state=DeliveryState.PENDING)
+    waiting.update(state=DeliveryState.FAILED, error=reason[:1000])
+
+
+def wake_due(limit: int) -> list[int]:
+    """R6: mark due heads as woken and return them; a lost wake-up is repeated after a while."""
+    asleep = Q(woken_at=None) | Q(woken_at__lt=DbNow() - WAKE_AGAIN_AFTER)
+    due = heads().filter(asleep, next_attempt_at__lte=DbNow())
+    candidates = list(due.order_by("next_attempt_at").values_list("pk", flat=True)[:limit])
+    return [pk for pk in candidates if due.filter(pk=pk).update(woken_at=DbNow())]
+
+
+def next_head(address: ChatAddress) -> int | None:
+    """Return the delivery that may go out next at an address."""
+    return heads().filter(address=str(address)).values_list("pk", flat=True).first()

@@ -1,0 +1,431 @@
+"""Turns through a lane: append, take, commit (DESIGN 5, R1-R12).
+
+Every transaction here begins with the lane's lock, and whoever works on a batch writes only under the lane's token.
+"""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Min
+from django.utils import timezone
+
+from channels_app import outbox
+from channels_app.addresses import ChatAddress
+from channels_app.messages import PART_CAP, PART_PAUSE, Attachment, storable
+from channels_app.models import Delivery
+from memory_app import models
+from memory_app.models import WANT_AN_ANSWER, MemoryTurn, Role, TurnKind, TurnState
+from memory_app.tokens import index_text
+from sessions_app import lanes
+from sessions_app.models import Access, Draft, Lane, Session
+from sessions_app.routing import access_of, base_session
+
+ATTEMPTS = 3
+GAVE_UP = "I tried three times and could not answer that. Please ask again."
+# Marks a line that the system wrote, not the model: shown to people, left out of the model's history.
+SYSTEM_SOURCE = "system"
+MESSAGE_SOURCE = "message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTurn:
+    """What `append_turn` stores. `state` None: pending if the kind wants an answer, else done."""
+
+    kind: TurnKind
+    content: str
+    role: Role = Role.USER
+    state: TurnState | None = None
+    source: str = ""
+    sender: str = ""
+    sender_name: str = ""
+    rights: str = ""
+    message_id: str = ""
+    origin: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    sent_at: datetime | None = None
+    attachments: tuple[Attachment, ...] = ()
+    delivery: Delivery | None = None
+    is_part: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """What a holder found: the lane's count of turns when it looked, and the batch it has to answer."""
+
+    inbox: int
+    turn_ids: tuple[int, ...] = ()
+
+    @property
+    def batch(self) -> int:
+        return self.turn_ids[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message to an address that is not the answer itself. `record` also stores it in that chat's base session."""
+
+    address: ChatAddress
+    text: str
+    record: bool = False
+    origin: str = ""
+    sender: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a batch is answered with; no text means that nothing is said. A notice is the system's, not the model's."""
+
+    text: str = ""
+    is_notice: bool = False
+    deliver: bool = True
+    reply_to: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    state: TurnState = TurnState.DONE
+
+
+Also = Callable[[MemoryTurn | None, Delivery | None], None]
+
+
+def nothing_else(answer: MemoryTurn | None, delivery: Delivery | None) -> None:
+    """The `also` of a batch that only needs its answer stored."""
+
+
+def append_turn(
+    where: ChatAddress | Lane, new: NewTurn, *, session: Session | None = None
+) -> MemoryTurn:
+    """Store a turn in a lane, in its active session unless another is named.
+
+    The one way in, the importer apart. Under the lane's lock, so that id order in a lane is commit order; a `Lane` is one that
+    the caller has locked.
+    """
+    lane = where if isinstance(where, Lane) else lanes.lock(where)
+    assert transaction.get_connection().in_atomic_block, "the lane's lock lives in a transaction"
+    state = new.state or (
+        TurnState.PENDING
+        if new.kind in WANT_AN_ANSWER and new.role == Role.USER
+        else TurnState.DONE
+    )
+    content = storable(new.content)
+    session = session or lane.active_session
+    turn = MemoryTurn.objects.create(
+        session=session,
+        lane=lane,
+        kind=new.kind,
+        role=new.role,
+        content=content,
+        search_tokens=index_text(content),
+        source=new.source,
+        sender=new.sender,
+        sender_name=storable(new.sender_name)[:200],
+        rights=new.rights,
+        message_id=new.message_id,
+        origin=new.origin,
+        state=state,
+        metadata=new.metadata,
+        sent_at=new.sent_at,
+        delivery=new.delivery,
+    )
+    models.Attachment.objects.bulk_create(
+        models.Attachment(
+            turn=turn,
+            kind=attachment.kind,
+            file=attachment.file,
+            platform_id=attachment.platform_id,
+            text=storable(attachment.text),
+        )
+        for attachment in new.attachments
+    )
+    Session.objects.filter(pk=session.pk).update(last_active_at=turn.created_at)
+    if state == TurnState.PENDING:
+        lanes.wake(lane, pause=_pause(lane) if new.is_part else timedelta(0))
+    return turn
+
+
+def _pause(lane: Lane) -> timedelta:
+    """R7: wait a moment for the next part, but not longer than the cap after the first one."""
+    waiting = MemoryTurn.objects.pending().filter(lane=lane, batch=None)
+    first: datetime | None = waiting.aggregate(first=Min("created_at"))["first"]
+    if first is None:
+        return PART_PAUSE
+    return max(min(PART_PAUSE, first + PART_CAP - timezone.now()), timedelta(0))
+
+
+def take(lane_id: int, token: uuid.UUID) -> Take | None:
+    """R3: mark what is to be answered next as running. None if the token is no longer ours.
+
+    A batch whose holder died comes first, alone and unchanged. Nothing to take: a `Take` without turns.
+    """
+    with transaction.atomic():
+        lane = lanes.hold(lane_id, token)
+        if lane is None:
+            return None
+        running = list(MemoryTurn.objects.running().filter(lane=lane).order_by("pk"))
+        if running:
+            return Take(lane.inbox, _retake(lane, token, running))
+        if not lanes.is_due(lane):
+            return Take(lane.inbox)
+        turns = _next_batch(lane)
+        if not turns:
+            return Take(lane.inbox)
+        first_take = turns[0].batch is None
+        ids = _start(lane, token, turns)
+        if first_take:
+            Lane.objects.filter(pk=lane.pk).update(stop_before=0)
+        return Take(lane.inbox, ids)
+
+
+def _retake(lane: Lane, token: uuid.UUID, running: Sequence[MemoryTurn]) -> tuple[int, ...]:
+    if running[-1].pk < lane.stop_before:
+        _end(running, TurnState.STOPPED)
+        return ()
+    if running[0].attempt >= ATTEMPTS:
+        _fail(lane, running, GAVE_UP)
+        return ()
+    return _start(lane, token, running)
+
+
+def _next_batch(lane: Lane) -> list[MemoryTurn]:
+    """Return the batch whose turn it is: one that was begun before, else the first unbroken run of like turns."""
+    pending = list(MemoryTurn.objects.pending().filter(lane=lane).order_by("pk"))
+    if not pending:
+        return []
+    first = pending[0]
+    if first.batch is not None:
+        return [turn for turn in pending if turn.batch == first.batch]
+    if first.kind in (TurnKind.COMMAND, TurnKind.JOB):
+        return [first]
+    batch = []
+    for turn in pending:
+        if turn.batch is not None or _likeness(turn) != _likeness(first):
+            break
+        batch.append(turn)
+    return batch
+
+
+def _likeness(turn: MemoryTurn) -> tuple[int, str, str]:
+    return turn.session_id, turn.kind, turn.rights
+
+
+def _start(lane: Lane, token: uuid.UUID, turns: Sequence[MemoryTurn]) -> tuple[int, ...]:
+    ids = tuple(turn.pk for turn in turns)
+    MemoryTurn.objects.filter(pk__in=ids, state=turns[0].state).update(
+        state=TurnState.RUNNING, attempt=F("attempt") + 1, batch=ids[0]
+    )
+    Draft.objects.update_or_create(lane=lane, defaults={"turn": ids[0], "token": token, "text": ""})
+    return ids
+
+
+def commit(
+    lane_id: int,
+    token: uuid.UUID,
+    *,
+    turn_ids: Sequence[int],
+    compose: Callable[[Lane, Sequence[MemoryTurn]], Answer],
+    outgoing: Sequence[Outgoing] = (),
+    also: Also = nothing_else,
+) -> bool:
+    """R4: store the answer and everything that leaves with it, or nothing. False if the token is no longer ours.
+
+    `compose` runs inside, so a command's own writes are part of it. `also` adds what the caller's rows need. Addresses are read
+    here again: meanwhile the chat may have moved or been blocked.
+    """
+    while True:
+        for address in {message.address for message in outgoing}:
+            lanes.ensure(address)
+        try:
+            with transaction.atomic():
+                return _commit_once(lane_id, token, turn_ids, compose, outgoing, also)
+        except lanes.MergedAwayError:
+            continue
+
+
+def _commit_once(
+    lane_id: int,
+    token: uuid.UUID,
+    turn_ids: Sequence[int],
+    compose: Callable[[Lane, Sequence[MemoryTurn]], Answer],
+    outgoing: Sequence[Outgoing],
+    also: Also,
+) -> bool:
+    lanes.lock_all({message.address for message in outgoing}, also=[lane_id])
+    lane = lanes.hold(lane_id, token)
+    if lane is None:
+        return False
+    turns = list(MemoryTurn.objects.running().filter(pk__in=turn_ids).order_by("pk"))
+    assert len(turns) == len(turn_ids), "only the token's holder ends running turns"
+    if access_of(lane.chat) == Access.BLOCKED:
+        _end(turns, TurnState.STOPPED)
+        also(None, None)
+        return True
+    answer = compose(lane, turns)
+    for message in outgoing:
+        write_out(message)
+    turn, delivery = _store_answer(lane, turns, answer)
+    _end(turns, answer.state, answered_by=turn)
+    also(turn, delivery)
+    return True
+
+
+def _store_answer(
+    lane: Lane, turns: Sequence[MemoryTurn], answer: Answer
+) -> tuple[MemoryTurn | None, Delivery | None]:
+    if not answer.text.strip():
+        return None, None
+    delivery = None
+    if answer.deliver:
+        delivery = outbox.post(lane.address, answer.text, reply_to=answer.reply_to)
+    line = (
+        system_line(answer.text, delivery=delivery)
+        if answer.is_notice
+        else NewTurn(
+            kind=TurnKind.MESSAGE,
+            role=Role.ASSISTANT,
+            content=answer.text,
+            metadata=answer.metadata,
+            delivery=delivery,
+        )
+    )
+    return append_turn(lane, line, session=turns[0].session), delivery
+
+
+def system_line(text: str, *, delivery: Delivery | None) -> NewTurn:
+    """Return what the system itself says in a chat: the answer to a command, why there is no answer."""
+    return NewTurn(
+        kind=TurnKind.NOTICE,
+        role=Role.ASSISTANT,
+        content=text,
+        source=SYSTEM_SOURCE,
+        delivery=delivery,
+    )
+
+
+def _end(
+    turns: Sequence[MemoryTurn], state: TurnState, *, answered_by: MemoryTurn | None = None
+) -> None:
+    running = MemoryTurn.objects.running().filter(pk__in=[turn.pk for turn in turns])
+    running.update(state=state, answered_by=answered_by)
+    Draft.objects.filter(lane=turns[0].lane).delete()
+
+
+def _fail(lane: Lane, turns: Sequence[MemoryTurn], text: str) -> None:
+    """End running turns as failed and say so, in the caller's transaction."""
+    notice, _ = _store_answer(lane, turns, Answer(text, is_notice=True))
+    _end(turns, TurnState.FAILED, answered_by=notice)
+
+
+def write_out(message: Outgoing) -> Delivery | None:
+    """Queue a message to another address, whose lane the caller's transaction has locked.
+
+    Text for a web or API chat is stored as a turn, since nothing else carries it (D5).
+    """
+    lane = lanes.lock(message.address)
+    delivery = outbox.post(lane.address, message.text)
+    if message.record or delivery is None:
+        base = base_session(lane.chat, lane.thread) if message.record else lane.active_session
+        append_turn(
+            lane,
+            NewTurn(
+                kind=TurnKind.NOTICE,
+                role=Role.ASSISTANT,
+                content=message.text,
+                source=MESSAGE_SOURCE,
+                origin=message.origin,
+                metadata={"sent_by": message.sender},
+                delivery=delivery,
+            ),
+            session=base,
+        )
+    return delivery
+
+
+def fail(lane_id: int, token: uuid.UUID, *, turn_ids: Sequence[int], text: str) -> bool:
+    """End a batch that cannot be answered, with a notice to its chat."""
+    return commit(
+        lane_id,
+        token,
+        turn_ids=turn_ids,
+        compose=lambda lane, turns: Answer(text, is_notice=True, state=TurnState.FAILED),
+    )
+
+
+def put_back(
+    lane_id: int, token: uuid.UUID, *, turn_ids: Sequence[int], by: timedelta, text: str
+) -> None:
+    """R11: leave a batch for later and let the lane go; the last attempt ends it as failed, with `text`."""
+    with transaction.atomic():
+        lane = lanes.hold(lane_id, token)
+        if lane is None:
+            return
+        running = MemoryTurn.objects.running().filter(pk__in=turn_ids).order_by("pk")
+        turns = list(running)
+        if turns[0].attempt >= ATTEMPTS:
+            _fail(lane, turns, text)
+            return
+        running.update(state=TurnState.PENDING)
+        lanes.put_off(lane, by=by)
+
+
+def expire(lane_id: int, token: uuid.UUID, *, text: str) -> None:
+    """R2: the deadline passed while the holder was busy: its turns fail, and it may commit nothing."""
+    with transaction.atomic():
+        lane = lanes.hold(lane_id, token)
+        if lane is None:
+            return
+        running = list(MemoryTurn.objects.running().filter(lane=lane).order_by("pk"))
+        if running:
+            _fail(lane, running, text)
+        lanes.give_back(lane_id, token)
+
+
+def release(lane_id: int, token: uuid.UUID, *, inbox: int) -> bool:
+    """R5: let the lane sleep. False: there is more to do, the lane was given back and must be woken."""
+    unfinished = MemoryTurn.objects.unfinished().filter(lane=lane_id)
+    if lanes.release(lane_id, token, inbox=inbox, unfinished=unfinished):
+        return True
+    return not lanes.give_back(lane_id, token)
+
+
+def stop_messages(lane: Lane, stop: MemoryTurn) -> None:
+    """R9: end what waits in a locked lane, and mark what runs for its holder to see."""
+    waiting = MemoryTurn.objects.pending().filter(lane=lane, pk__lt=stop.pk)
+    waiting.filter(kind=TurnKind.MESSAGE).update(state=TurnState.STOPPED)
+    Lane.objects.filter(pk=lane.pk).update(stop_before=stop.pk)
+
+
+def is_stopped(lane_id: int, token: uuid.UUID, *, batch: int) -> bool:
+    """Has somebody asked to stop this batch? Raises `LostLaneError` if it is no longer ours. One query."""
+    lane = (
+        Lane.objects.filter(pk=lane_id, token=token).values_list("stop_before", flat=True).first()
+    )
+    if lane is None:
+        raise lanes.LostLaneError(lane_id)
+    return batch < lane
+
+
+def edit_pending(lane: Lane, *, message_id: str, text: str) -> bool:
+    """R10: replace the text of a message that waits and was never taken. The caller has locked the lane."""
+    content = storable(text)
+    never_taken = MemoryTurn.objects.pending().filter(lane=lane, batch=None, kind=TurnKind.MESSAGE)
+    edited = never_taken.filter(message_id=message_id).update(
+        content=content, search_tokens=index_text(content)
+    )
+    return edited > 0
+
+
+def move_later(lane: Lane, *, after: MemoryTurn, to: Session) -> None:
+    """`/new`: what came later in the old session and still waits belongs to the new one."""
+    later = MemoryTurn.objects.filter(lane=lane, session=after.session, pk__gt=after.pk)
+    later.filter(state__in=[TurnState.PENDING, TurnState.OBSERVED]).update(session=to)
+
+
+def requeue(ended: Lane, *, into: Lane) -> None:
+    """R12: hand the turns of a lane that ends to the one that survives; the caller has locked both."""
+    turns = MemoryTurn.objects.filter(lane=ended)
+    turns.running().filter(pk__lt=ended.stop_before).update(state=TurnState.STOPPED)
+    turns.running().update(state=TurnState.PENDING)
+    turns.update(lane=into)
+    lanes.wake(into)

@@ -1,0 +1,307 @@
+"""The turn: what a worker does with a lane (DESIGN 5, R2-R5, R8, R11).
+
+Over a model or tool call only turn ids and the token are carried; no transaction is open meanwhile.
+"""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+
+from channels_app.addresses import API, WEB
+from channels_app.models import Delivery
+from memory_app import toolcalls, turns
+from memory_app.models import MemoryTurn, ModelCall, TurnKind, TurnState
+from memory_app.turns import Answer, Take
+from nahida import queue
+from nahida.agent import context, slash
+from nahida.agent.loop import converse
+from nahida.agent.policy import least
+from nahida.agent.signals import showable, spoken
+from nahida.agent.tools import TOOLS
+from nahida.agent.tools.base import Toolbox, TurnScope
+from nahida.agent.vocabulary import CallRecord, Model, ModelError, Reply
+from sessions_app import lanes
+from sessions_app.lanes import LostLaneError
+from sessions_app.models import Chat, Draft, Lane
+
+logger = logging.getLogger(__name__)
+
+DEADLINE_S = 240.0  # shorter than the queue's time-out
+RENEW_EVERY_S = 10.0
+DRAFT_EVERY_S = 0.3
+BACK_OFF = (timedelta(seconds=5), timedelta(seconds=30))  # after the first and second attempt
+
+TOOK_TOO_LONG = "That took longer than I may think about one message. Please ask again."
+MODEL_IS_DOWN = "My language model cannot be reached at the moment. Please try again later."
+NO_MODEL = "My language model is not set up correctly. Please tell the owner."
+REFUSED = "My language model refused to answer that."
+TOO_LONG = "That is longer than my language model can read. /new begins a new conversation."
+BUDGET_SPENT = "That would take more work than one message may cost. Please ask for less at once."
+TOOL_INTERRUPTED = "I was interrupted while doing that, and cannot tell whether it was done."
+NOTHING_SAID = "I have no answer to that. Please say it differently."
+CUT = "[The answer broke off here.]"
+TOO_MUCH = "[The answer reached its longest length.]"
+
+NOTICES = {
+    "unavailable": MODEL_IS_DOWN,
+    "rate_limited": MODEL_IS_DOWN,
+    "misconfigured": NO_MODEL,
+    "refused": REFUSED,
+    "too_long": TOO_LONG,
+    "budget": BUDGET_SPENT,
+}
+
+ModelFor = Callable[[Chat], Model]
+
+
+class StoppedError(Exception):
+    """Somebody said /stop."""
+
+
+def run_lane(lane_id: int, *, model_for: ModelFor) -> None:
+    """Answer the next batch of a lane, if it is due and nobody else is at it."""
+    token = lanes.claim(lane_id)
+    if token is None:
+        return
+    with _kept(lane_id, token):
+        take = turns.take(lane_id, token)
+        if take is None:
+            return
+        if take.turn_ids:
+            _answer(lane_id, token, take, model_for)
+        if not turns.release(lane_id, token, inbox=take.inbox):
+            queue.wake(queue.RUN_LANE, lane_id)
+
+
+def _answer(lane_id: int, token: uuid.UUID, take: Take, model_for: ModelFor) -> None:
+    work = _Work.load(lane_id, token, take)
+    try:
+        if work.turns[0].kind == TurnKind.COMMAND:
+            work.obey()
+        elif toolcalls.was_interrupted(take.batch):
+            work.fail(TOOL_INTERRUPTED)
+        else:
+            work.converse(model_for(work.chat))
+    except LostLaneError:
+        logger.warning("lane %s was lost in mid-turn, its answer is dropped", lane_id)
+    except StoppedError:
+        work.stop()
+    except ModelError as error:
+        logger.warning("turn %s: %s", take.batch, error)
+        if error.retryable:
+            work.put_back(NOTICES[error.kind], retry_after=error.retry_after)
+        else:
+            work.fail(NOTICES[error.kind])
+    except Exception:
+        logger.exception("turn %s", take.batch)
+        work.put_back(turns.GAVE_UP)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One batch in the hands of its holder."""
+
+    lane_id: int
+    token: uuid.UUID
+    chat: Chat
+    thread: str
+    turns: Sequence[MemoryTurn]
+    deadline: float
+    text: str = ""
+    drafted_at: float = 0.0
+
+    @classmethod
+    def load(cls, lane_id: int, token: uuid.UUID, take: Take) -> "_Work":
+        lane = Lane.objects.select_related("chat").get(pk=lane_id)
+        batch = MemoryTurn.objects.filter(pk__in=take.turn_ids).select_related("session")
+        deadline = time.monotonic() + DEADLINE_S
+        return cls(lane_id, token, lane.chat, lane.thread, list(batch.order_by("pk")), deadline)
+
+    @property
+    def ids(self) -> list[int]:
+        return [turn.pk for turn in self.turns]
+
+    @property
+    def batch(self) -> int:
+        return self.turns[0].pk
+
+    def obey(self) -> None:
+        def compose(lane: Lane, batch: Sequence[MemoryTurn]) -> Answer:
+            command = slash.parse(batch[0].content)
+            assert command is not None, "a turn of kind command holds a known command"
+            text = slash.run(command, lane=lane, turn=batch[0])
+            return Answer(text, is_notice=True, reply_to=batch[0].message_id)
+
+        self._commit(compose)
+
+    def converse(self, model: Model) -> None:
+        session = self.turns[0].session
+        scope = TurnScope(
+            chat=self.chat,
+            session=session,
+            thread=self.thread,
+            lane_id=self.lane_id,
+            token=self.token,
+            batch=self.batch,
+            rights=least(turn.rights for turn in self.turns),
+        )
+        toolbox = Toolbox(TOOLS, scope)
+        reply = self._ask(model, toolbox)
+        answer = self._answer_of(reply, said_something=bool(scope.staged))
+
+        def compose(lane: Lane, batch: Sequence[MemoryTurn]) -> Answer:
+            if self.batch < lane.stop_before:
+                raise StoppedError
+            return answer
+
+        self._commit(compose, staged=scope)
+
+    def _ask(self, model: Model, toolbox: Toolbox) -> Reply:
+        agent = settings.NAHIDA.agent
+        budget = min(agent.history_tokens, model.context_tokens // 2)
+        try:
+            return self._ask_once(model, toolbox, budget)
+        except ModelError as error:
+            if error.kind != "too_long":
+                raise
+            return self._ask_once(model, toolbox, budget // 4)
+
+    def _ask_once(self, model: Model, toolbox: Toolbox, history_tokens: int) -> Reply:
+        messages = context.build(
+            self.chat, self.turns[0].session, self.turns, history_tokens=history_tokens
+        )
+        return converse(
+            model,
+            messages,
+            toolbox=toolbox,
+            rounds=settings.NAHIDA.agent.max_tool_rounds,
+            on_text=self._draft,
+            record=self._record,
+            check=self._check,
+            deadline=self.deadline,
+        )
+
+    def _answer_of(self, reply: Reply, *, said_something: bool) -> Answer:
+        text = spoken(reply.text)[: settings.NAHIDA.agent.answer_limit]
+        last = self.turns[-1]
+        metadata = {"model": reply.model, "finish": reply.finish}
+        if text:
+            text += {"cut": f"\n\n{CUT}", "length": f"\n\n{TOO_MUCH}"}.get(reply.finish, "")
+            reply_to = "" if self.chat.is_private else last.message_id
+            return Answer(text, reply_to=reply_to, metadata=metadata)
+        if reply.finish == "content_filter":
+            return Answer(REFUSED, is_notice=True, reply_to=last.message_id)
+        if reply.text.strip() or said_something:
+            return Answer()  # it chose to say nothing more
+        return Answer(NOTHING_SAID, is_notice=True, reply_to=last.message_id)
+
+    def _commit(
+        self,
+        compose: Callable[[Lane, Sequence[MemoryTurn]], Answer],
+        *,
+        staged: TurnScope | None = None,
+    ) -> None:
+        def also(answer: MemoryTurn | None, delivery: Delivery | None) -> None:
+            if delivery is not None:
+                queue.wake_on_commit(queue.DELIVER, delivery.pk)
+
+        turns.commit(
+            self.lane_id,
+            self.token,
+            turn_ids=self.ids,
+            compose=compose,
+            outgoing=staged.staged if staged else (),
+            also=also,
+        )
+
+    def fail(self, text: str) -> None:
+        self._commit(lambda lane, batch: Answer(text, is_notice=True, state=TurnState.FAILED))
+
+    def stop(self) -> None:
+        """End the batch. What a page has already shown of the answer stays there; nothing is sent."""
+        shown = showable(self.text) if self.chat.channel in (WEB, API) else ""
+        stopped = Answer(
+            shown, deliver=False, state=TurnState.STOPPED, metadata={"finish": "stopped"}
+        )
+        self._commit(lambda lane, batch: stopped)
+
+    def put_back(self, text: str, *, retry_after: float | None = None) -> None:
+        step = min(self.turns[0].attempt, len(BACK_OFF)) - 1
+        pause = BACK_OFF[step] if retry_after is None else timedelta(seconds=retry_after)
+        turns.put_back(self.lane_id, self.token, turn_ids=self.ids, by=pause, text=text)
+
+    def _check(self) -> None:
+        if turns.is_stopped(self.lane_id, self.token, batch=self.batch):
+            raise StoppedError
+
+    def _draft(self, text: str) -> None:
+        """Show the growing answer a few times a second, and look whether it is still wanted."""
+        self.text = text
+        if time.monotonic() - self.drafted_at < DRAFT_EVERY_S:
+            return
+        self.drafted_at = time.monotonic()
+        self._check()
+        Draft.objects.filter(lane=self.lane_id, token=self.token).update(text=showable(text))
+
+    def _record(self, call: CallRecord) -> None:
+        """Keep what a request cost, whatever becomes of its answer."""
+        ModelCall.objects.create(
+            turn_id=self.batch,
+            model=call.model,
+            tokens_in=call.tokens_in,
+            tokens_out=call.tokens_out,
+            estimated=call.estimated,
+            cost=call.cost,
+            ms=call.ms,
+            outcome=call.outcome,
+        )
+
+
+@contextmanager
+def _kept(lane_id: int, token: uuid.UUID) -> Iterator[None]:
+    """Renew the lease from a thread of its own, and end the turn when its deadline passes (R2)."""
+    done = threading.Event()
+    keeper = threading.Thread(
+        target=_keep,
+        args=(lane_id, token, done),
+        kwargs={"every_s": RENEW_EVERY_S, "deadline_s": DEADLINE_S},
+        name=f"lane-{lane_id}",
+        daemon=True,
+    )
+    keeper.start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _keep(
+    lane_id: int,
+    token: uuid.UUID,
+    done: threading.Event,
+    *,
+    every_s: float,
+    deadline_s: float,
+) -> None:
+    deadline = time.monotonic() + deadline_s
+    try:
+        while not done.wait(min(every_s, max(deadline - time.monotonic(), 0))):
+            try:
+                if time.monotonic() >= deadline:
+                    turns.expire(lane_id, token, text=TOOK_TOO_LONG)
+                    return
+                if not lanes.renew(lane_id, token):
+                    return
+            except DatabaseError:
+                logger.exception("keeping lane %s", lane_id)
+                connection.close()
+    finally:
+        connection.close()

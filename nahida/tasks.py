@@ -1,0 +1,23 @@
+"""Every entry point of the queue. Each takes a primary key, claims its row or finds nothing to do, and returns None."""
+
+from nahida.agent import delivery, turns
+from nahida.agent.model import chain_for
+from nahida.ops import heartbeat, ticker
+
+
+def run_lane(lane_id: int) -> None:
+    turns.run_lane(lane_id, model_for=lambda chat: chain_for(chat.model))
+
+
+def deliver(delivery_id: int) -> None:
+    delivery.deliver(delivery_id)
+
+
+def beat() -> None:
+    heartbeat.beat("cluster")
+
+
+def sweep() -> None:
+    """Once a minute: say that the workers live, and do the ticker's round in case no ticker runs."""
+    beat()
+    ticker.tick()
