@@ -14,7 +14,7 @@ def deliver(delivery_id: int) -> None:
 
 
 def beat() -> None:
-    heartbeat.beat("cluster")
+    heartbeat.beat("qcluster")
 
 
 def sweep() -> None:

@@ -9,6 +9,9 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django_q.models import Schedule
+
+from nahida import queue
 
 
 class Command(BaseCommand):
@@ -22,6 +25,11 @@ class Command(BaseCommand):
             reason = str(error).strip().replace("\n", " ")
             raise CommandError(f"the database cannot be used: {reason}") from error
         self.stdout.write(f"Django {django.__version__}, {version}")
+        # The fallback of the ticker, and the workers' sign of life.
+        Schedule.objects.update_or_create(
+            name="sweep",
+            defaults={"func": queue.SWEEP, "schedule_type": Schedule.MINUTES, "minutes": 1},
+        )
         self._make_administrator()
 
     def _prepare_database(self) -> str:

@@ -56,6 +56,7 @@ class Command(BaseCommand):
         # the same answer took five times as long (2 to 5 against 11 tokens a second on two cores).
         threads = max(1, (os.cpu_count() or 1) // 2)
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params.warmup = False  # an empty run first: the start would take twice as long
         params.verbosity = 0
         server = xllamacpp.Server(params)
         self.stdout.write(f"local model on {server.listening_address}")

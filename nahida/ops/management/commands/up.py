@@ -1,24 +1,18 @@
 """Everything on one machine, supervised."""
 
-import math
 import os
-import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connections
-from django.utils import timezone
 
 from nahida.config import HOST, PORT
-from nahida.ops.models import Heartbeat
 from nahida.ops.ports import PortError, bound_socket
-from nahida.ops.supervisor import Program, Supervisor, stall_reason
-from nahida.ops.ticker import stalled_for
+from nahida.ops.programs import programs
+from nahida.ops.supervisor import Supervisor
 
 
 class Command(BaseCommand):
@@ -65,42 +59,3 @@ def welcome(url: str) -> Iterator[str]:
         yield ""
     yield "    Ctrl-C stops everything."
     yield ""
-
-
-def programs(*, host: str, port: int) -> Iterator[Program]:
-    manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
-    # Read by the settings of each: what site.url is, and how connections are kept.
-    env = {"NAHIDA_HOST": host, "NAHIDA_PORT": str(port)}
-    if settings.NAHIDA.local_model:
-        yield Program("local_model", [*manage, "local_model"], env)
-    yield Program(
-        "serve",
-        [*manage, "serve"],
-        env | {"NAHIDA_ROLE": "web"},
-        sick=partial(sickness, waiting=lambda: 0.0, beat="serve"),
-    )
-    yield Program(
-        "qcluster",
-        [*manage, "qcluster"],
-        env | {"NAHIDA_ROLE": "worker"},
-        sick=partial(sickness, waiting=stalled_for, beat="qcluster"),
-    )
-
-
-def sickness(uptime: float, *, waiting: Callable[[], float], beat: str) -> str:
-    """Say why a program must be restarted, or "", by what the database knows of it."""
-    try:
-        return stall_reason(
-            uptime,
-            waiting=waiting,
-            silent=partial(silent_for, beat),
-            stall_s=settings.NAHIDA.workers.stall_s,
-        )
-    finally:
-        connections.close_all()
-
-
-def silent_for(beat: str) -> float:
-    """Return the seconds since the last heartbeat of that name."""
-    last = Heartbeat.objects.filter(name=beat).values_list("at", flat=True).first()
-    return (timezone.now() - last).total_seconds() if last else math.inf
