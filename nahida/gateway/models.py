@@ -9,12 +9,17 @@ from sessions_app.models import Chat
 
 
 class ApiKey(models.Model):
-    """A bearer key: only its hash is kept. Without `chats` it reaches every chat its scopes allow."""
+    """A bearer key: only its hash is kept.
+
+    A `limited` key reaches `chats` and no other, those it made itself included. `limited` is not read off an empty list: erasing
+    the only chat of a key must not open all others to it.
+    """
 
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=16, unique=True, editable=False)
     digest = models.CharField(max_length=64, editable=False)
     scopes = models.JSONField(default=list)
+    limited = models.BooleanField(default=False, help_text="reaches only the chats listed here")
     chats = models.ManyToManyField(Chat, blank=True, related_name="+")
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
