@@ -254,6 +254,13 @@ class SessionKey:
     def base(self) -> Self:
         return replace(self, suffix="")
 
+    def at(self, address: ChatAddress) -> Self:
+        """The same session at another address; an untyped suffix keeps its literal meaning."""
+        if self.typed or not address.typed:
+            return replace(self, address=address)
+        escaped = ":".join(_escape(part) for part in self.suffix.split(":"))
+        return replace(self, address=address, suffix=escaped)
+
     def new(self) -> Self:
         """A fresh session beside this one."""
         return self._made(secrets.token_hex(4))

@@ -225,3 +225,17 @@ def test_it_gives_different_people_different_accounts(channel, user_id, other_ch
     assume((channel, user_id) != (other_channel, other_id))
 
     assert account(channel, user_id) != account(other_channel, other_id)
+
+
+@unhurried
+@given(untyped_addresses, typed_addresses, part, part)
+def test_it_keeps_sessions_apart_that_move_together(old, new, suffix, other):
+    """X35: sessions of one legacy chat stay different sessions when their chat gets its type."""
+    assume(suffix != other)
+    keys = [parsed(lambda text: SessionKey(old, text), text) for text in (suffix, other)]
+    assume(None not in keys)
+
+    moved = {key.at(new) for key in keys}
+
+    assert len(moved) == 2
+    assert {SessionKey.parse(str(key)) for key in moved} == moved

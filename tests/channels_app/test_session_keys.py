@@ -253,6 +253,21 @@ def test_it_leaves_the_suffix_out_of_the_base():
     assert key.base.base == key.base
 
 
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        ("milky:10001", "milky:group:20001"),
+        ("milky:10001:cron:j1:subagent:t1", "milky:group:20001:cron:j1:subagent:t1"),
+        ("milky:10001:a%41", "milky:group:20001:a%2541"),
+        ("milky:10001:aA", "milky:group:20001:aA"),
+        ("milky:group:7:a%3Ab", "milky:group:20001:a%3Ab"),
+    ],
+)
+def test_it_moves_to_another_address(text, moved):
+    """X35: a rename keeps the suffix, and two legacy sessions never become one by their escapes."""
+    assert str(SessionKey.parse(text).at(GROUP)) == moved
+
+
 @pytest.mark.parametrize("suffix", ["", "abcd1234", "cron:daily"])
 def test_it_makes_a_new_session_of_eight_hex_digits(suffix):
     """`/new` anywhere in a chat starts a session beside the present one."""
