@@ -16,11 +16,11 @@ class DbNow(Func):
 
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
-    ) -> tuple[str, list[Any]]:
+    ) -> tuple[str, tuple[str | int, ...]]:
         # The text form that Django stores, so that comparing texts compares instants.
         template = "STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'NOW')"
         sql, params = self.as_sql(compiler, connection, template=template, **extra)
-        return sql, list(params)
+        return sql, tuple(params)
 
 
 def is_postgresql() -> bool:

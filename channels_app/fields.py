@@ -15,7 +15,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from channels_app.addresses import MAX_KEY_BYTES
 
 
-class AddressField(models.CharField):
+class AddressField(models.CharField):  # type: ignore[type-arg]  # not generic at run time
     """Text of an address or chat key. `follows` selects the rows that follow a rename; None means evidence: never."""
 
     def __init__(self, *args: Any, follows: models.Q | None = None, **kwargs: Any) -> None:
@@ -45,8 +45,8 @@ class KeyType(models.Func):
 
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
-    ) -> tuple[str, list[Any]]:
+    ) -> tuple[str, tuple[str | int, ...]]:
         key, params = compiler.compile(self.source_expressions[0])
         rest = f"SUBSTR({key}, INSTR({key}, ':') + 1)"
         sql = f"SUBSTR({rest}, 1, INSTR({rest} || ':', ':') - 1)"
-        return sql, [*params] * 4
+        return sql, tuple(params) * 4

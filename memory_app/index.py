@@ -4,6 +4,7 @@ SQLite: FTS5 tables that follow by triggers. PostgreSQL: a generated tsvector co
 table remake drops triggers on SQLite without a word, so everything here is idempotent and runs after every migrate (STACK 1).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.core import checks
@@ -20,7 +21,7 @@ class Indexed(NamedTuple):
     watched: str
 
     @property
-    def index(self) -> str:
+    def name(self) -> str:
         return f"{self.table}_fts"
 
 
@@ -52,7 +53,7 @@ def create_indexes(*, using: str = "default", **_: Any) -> None:
 
 
 def _sqlite_triggers(indexed: Indexed) -> dict[str, str]:
-    table, index = indexed.table, indexed.index
+    table, index = indexed.table, indexed.name
 
     def write(row: str, *, remove: bool) -> str:
         command, value = (f"{index}, ", "'delete', ") if remove else ("", "")
@@ -79,14 +80,14 @@ def _create_sqlite(cursor: CursorWrapper, indexed: Indexed) -> None:
     if present >= triggers.keys():
         return
     # Without all three triggers the index may have missed writes: build it anew.
-    cursor.execute(f"DROP TABLE IF EXISTS {indexed.index}")
+    cursor.execute(f"DROP TABLE IF EXISTS {indexed.name}")
     cursor.execute(
-        f"CREATE VIRTUAL TABLE {indexed.index} USING fts5"
+        f"CREATE VIRTUAL TABLE {indexed.name} USING fts5"
         "(owner, tokens, content='', tokenize='unicode61 remove_diacritics 0')"
     )
     owner = indexed.owner.format(row=indexed.table)
     cursor.execute(
-        f"INSERT INTO {indexed.index} (rowid, owner, tokens) "  # noqa: S608 -- constants of this module
+        f"INSERT INTO {indexed.name} (rowid, owner, tokens) "
         f"SELECT id, {owner}, search_tokens FROM {indexed.table}"
     )
     for name, body in triggers.items():
@@ -100,12 +101,12 @@ def _create_postgresql(cursor: CursorWrapper, indexed: Indexed) -> None:
         "GENERATED ALWAYS AS (to_tsvector('simple', search_tokens)) STORED"
     )
     cursor.execute(
-        f"CREATE INDEX IF NOT EXISTS {indexed.index} ON {indexed.table} USING gin (search_vector)"
+        f"CREATE INDEX IF NOT EXISTS {indexed.name} ON {indexed.table} USING gin (search_vector)"
     )
 
 
 @checks.register(checks.Tags.database)
-def index_present(databases: list[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
+def index_present(*, databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
     """Report a database whose index does not follow its rows."""
     return [
         checks.Error(
@@ -131,7 +132,7 @@ def _is_broken(using: str, indexed: Indexed) -> bool:
                     [indexed.table],
                 )
                 return bool(cursor.fetchone()[0] < len(_sqlite_triggers(indexed)))
-            cursor.execute("SELECT to_regclass(%s)", [indexed.index])
+            cursor.execute("SELECT to_regclass(%s)", [indexed.name])
             return cursor.fetchone()[0] is None
     except (OperationalError, ProgrammingError):
         return False  # unreachable: not this check's finding

@@ -12,7 +12,7 @@ def find_chat(address: ChatAddress) -> Chat | None:
     chat = Chat.objects.filter(chat_key=address.chat_key).first()
     if chat is None:
         alias = ChatAlias.objects.filter(address=address.chat_key).select_related("chat").first()
-        chat = alias and alias.chat
+        chat = alias.chat if alias else None
     while chat is not None and chat.merged_into_id is not None:
         chat = Chat.objects.get(pk=chat.merged_into_id)
     return chat

@@ -4,7 +4,6 @@ Alice talks in private, and there is a group with the very same number; bob is a
 """
 
 import itertools
-from typing import ClassVar
 
 from django.test import TestCase, TransactionTestCase
 
@@ -102,8 +101,6 @@ class NahidaTestCase(Stage, TestCase):
 
 class CommittedTestCase(Stage, TransactionTestCase):
     """A test whose transactions are real, for threads and for what happens on commit."""
-
-    available_apps: ClassVar[list[str] | None] = None
 
 
 def message(address: ChatAddress, text: str, **details: object) -> InboundMessage:

@@ -3,38 +3,46 @@
 import json
 import re
 
-TOKENS = ("NO_REPLY", "HEARTBEAT_OK", "[SILENT]")
+NO_REPLY = "NO_REPLY"
+TOKENS = (NO_REPLY, "HEARTBEAT_OK", "[SILENT]")
 
-_TOKEN = re.compile("|".join(rf"(?<![\w]){re.escape(token)}(?![\w])" for token in TOKENS))
-# What a model wraps a word in: markup, quotes, a code fence with its language.
-_WRAPPING = re.compile(r"```\w*\n?|[*_`~\"'“”‘’「」。.!\s\u200b]+|<[^<>]{0,40}>")
-_MARK = "\x01"
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9_])(?:NO_REPLY|HEARTBEAT_OK)(?![A-Za-z0-9_])|\[SILENT\]", re.ASCII
+)
+# What a model wraps a word in: a code fence with its language, a tag, markup, quotes, an end mark.
+_WRAPPING = r"(?:```\w*|<[^<>]{0,40}>|[_*`~\"'“”‘’「」()（）。.!！\s\u200b])"
+_ONLY_TOKENS = re.compile(
+    rf"{_WRAPPING}*(?:(?:NO_REPLY|HEARTBEAT_OK|\[SILENT\]){_WRAPPING}*)+", re.ASCII
+)
+_LONGEST_SIGNAL = 400  # characters, with everything that may be wrapped around it
 
 
 def spoken(text: str) -> str:
     """Return what of an answer is to be delivered: "" if it only says that nothing is."""
-    if _is_silent(text):
+    bare = text.strip()
+    if len(bare) <= _LONGEST_SIGNAL and _ONLY_TOKENS.fullmatch(_out_of_envelope(bare)):
         return ""
-    return _TOKEN.sub("", text).strip() if _TOKEN.search(text) else text.strip()
+    if not _TOKEN.search(bare):
+        return bare
+    return re.sub(r"(?<=\S) {2,}(?=\S)", " ", _TOKEN.sub(" ", bare)).strip()
 
 
 def showable(text: str) -> str:
-    """Return what of a growing answer may be shown: held back while it could still become a signal."""
-    if _could_become_silent(text):
+    """Return what of a growing answer may be shown: held back while it could still be a signal."""
+    bare = text.strip()
+    if bare.startswith(("{", "```")) and len(bare) < 80:
+        return ""  # may become an envelope
+    core = re.sub(rf"^{_WRAPPING}+", "", bare)
+    if any(token.startswith(core) for token in TOKENS):
         return ""
-    shown = _TOKEN.sub("", text)
-    for token in TOKENS:
-        for length in range(min(len(token), len(shown)), 0, -1):
-            if shown.endswith(token[:length]):
-                return shown[:-length]
-    return shown
+    shown = spoken(text)
+    return shown[: len(shown) - _length_of_beginning(shown)]
 
 
-def _is_silent(text: str) -> bool:
-    if not _TOKEN.search(text):
-        return False
-    marked = _TOKEN.sub(_MARK, _out_of_envelope(text))
-    return _WRAPPING.sub("", marked).replace(_MARK, "") == ""
+def _length_of_beginning(text: str) -> int:
+    """Return how many of the last characters could be the beginning of a token."""
+    beginnings = (token[:length] for token in TOKENS for length in range(len(token) - 1, 0, -1))
+    return max((len(start) for start in beginnings if text.endswith(start)), default=0)
 
 
 def _out_of_envelope(text: str) -> str:
@@ -47,12 +55,3 @@ def _out_of_envelope(text: str) -> str:
     while isinstance(value, dict | list) and len(value) == 1:
         value = next(iter(value.values())) if isinstance(value, dict) else value[0]
     return value if isinstance(value, str) else text
-
-
-def _could_become_silent(text: str) -> bool:
-    bare = text.strip()
-    if bare.startswith(("{", "```")) and len(bare) < 80:
-        return True
-    # The wrapping must not eat the token's own marks.
-    core = _WRAPPING.sub("", bare)
-    return any(re.sub(r"_", "", token).startswith(core) for token in TOKENS) or _is_silent(text)
