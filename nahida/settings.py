@@ -166,7 +166,7 @@ TIME_ZONE = NAHIDA.site.time_zone
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = DATA_DIR / "static"
 WHITENOISE_USE_FINDERS = True
 MEDIA_ROOT = DATA_DIR / "media"
 
@@ -192,7 +192,7 @@ LOGGING = {
         "httpx": {"level": "WARNING"},  # its request lines would show secrets in URLs
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
-        "django_q": {"level": "INFO"},
+        "django-q": {"level": "WARNING"},  # it tells of every task, twice
     },
 }
 

@@ -4,6 +4,7 @@ import secrets
 from typing import Any
 
 import django
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
@@ -19,6 +20,7 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
+        settings.STATIC_ROOT.mkdir(exist_ok=True)  # whitenoise grumbles without it
         try:
             version = self._prepare_database()
         except DatabaseError as error:

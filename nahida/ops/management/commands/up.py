@@ -1,6 +1,9 @@
 """Everything on one machine, supervised."""
 
 import os
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -8,7 +11,10 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+from django_q.tasks import async_task
 
+from nahida import queue
 from nahida.config import HOST, PORT
 from nahida.ops.ports import PortError, bound_socket
 from nahida.ops.programs import programs
@@ -32,12 +38,28 @@ class Command(BaseCommand):
             model_port = urlsplit(model.base_url).port or 0
             refuse_taken("127.0.0.1", model_port, way_out="NAHIDA_LOCAL_MODEL_PORT")
         call_command("bootstrap", stdout=self.stdout)
-        shown = f"[{host}]" if ":" in host else host
-        for line in welcome(f"http://{shown}:{port}"):
-            self.stdout.write(line)
-        self.stdout.flush()
+        async_task(queue.BEAT)  # the new cluster's first sign of life, before the first sweep
+        connections.close_all()
+        threading.Thread(target=self._welcome, args=(host, port), daemon=True).start()
         Supervisor(list(programs(host=host, port=port))).run()
         self.stdout.write("Nahida has stopped.")
+
+    def _welcome(self, host: str, port: int) -> None:
+        """Say where everything is, as soon as somebody is there."""
+        while not answers(host, port):
+            time.sleep(0.2)
+        shown = f"[{host}]" if ":" in host else host
+        self.stdout.write("\n".join(welcome(f"http://{shown}:{port}")))
+
+
+def answers(host: str, port: int) -> bool:
+    # What listens everywhere listens on loopback.
+    target = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    try:
+        socket.create_connection((target, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def refuse_taken(host: str, port: int, *, way_out: str) -> None:
