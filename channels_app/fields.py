@@ -37,10 +37,10 @@ def address_columns() -> Iterator[tuple[type[models.Model], AddressField]]:
 
 
 class KeyType(models.Func):
-    """Second segment of a key text: where a typed key names its chat type."""
+    """Second segment of a key text with the ":" behind it, where a typed key names its chat type; else ""."""
 
     output_field = models.TextField()
-    template = "SPLIT_PART(%(expressions)s, ':', 2)"
+    template = "COALESCE(SUBSTRING(%(expressions)s FROM '^[^:]*:([^:]*:)'), '')"
     arity = 1
 
     def as_sqlite(
@@ -48,5 +48,4 @@ class KeyType(models.Func):
     ) -> tuple[str, tuple[str | int, ...]]:
         key, params = compiler.compile(self.source_expressions[0])
         rest = f"SUBSTR({key}, INSTR({key}, ':') + 1)"
-        sql = f"SUBSTR({rest}, 1, INSTR({rest} || ':', ':') - 1)"
-        return sql, tuple(params) * 4
+        return f"SUBSTR({rest}, 1, INSTR({rest}, ':'))", tuple(params) * 4

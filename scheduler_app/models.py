@@ -32,7 +32,7 @@ class CronJob(models.Model):
     """Something to be said to the assistant at a time, for one chat. Belongs to the chat, not to a session."""
 
     chat = models.ForeignKey(Chat, models.PROTECT, null=True, related_name="jobs")
-    thread = models.CharField(max_length=200, blank=True, default="")
+    thread = models.CharField(max_length=1000, blank=True, default="")
     imported_key = models.CharField(max_length=1000, blank=True, default="", editable=False)
     name = models.CharField(max_length=100, blank=True, default="")
     prompt = models.TextField()

@@ -53,10 +53,6 @@ def lock_all(addresses: Iterable[ChatAddress], *, also: Sequence[int] = ()) -> l
     return lanes
 
 
-def lock_row(lane_id: int) -> Lane | None:
-    return _locked(Lane.objects.filter(pk=lane_id))
-
-
 def ensure(address: ChatAddress) -> None:
     """Make the lane of an address if there is none, in a transaction of its own."""
     with transaction.atomic():

@@ -11,6 +11,7 @@ from channels_app.addresses import TARGET_TYPES, ChatAddress, SessionKey
 from channels_app.fields import AddressField, KeyType
 
 TYPES = sorted(TARGET_TYPES)
+TYPES_IN_KEYS = [f"{word}:" for word in TYPES]
 
 
 class Access(models.TextChoices):
@@ -98,7 +99,7 @@ class Session(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(imported_at__isnull=False)
-                | (Q(chat__isnull=False) & Q(In(KeyType("key"), TYPES))),
+                | (Q(chat__isnull=False) & Q(In(KeyType("key"), TYPES_IN_KEYS))),
                 name="session_typed_or_imported",
             )
         ]
@@ -118,7 +119,7 @@ class Lane(models.Model):
     """The one queue of a chat or topic: its turns run one after the other, by whoever holds the token (DESIGN 5)."""
 
     chat = models.ForeignKey(Chat, models.PROTECT, related_name="lanes")
-    thread = models.CharField(max_length=200, blank=True, default="")
+    thread = models.CharField(max_length=1000, blank=True, default="")
     active_session = models.ForeignKey(Session, models.PROTECT, related_name="active_lanes")
     inbox = models.BigIntegerField(default=0)
     token = models.UUIDField(null=True, blank=True)

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             name='CronJob',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('thread', models.CharField(blank=True, default='', max_length=200)),
+                ('thread', models.CharField(blank=True, default='', max_length=1000)),
                 ('imported_key', models.CharField(blank=True, default='', editable=False, max_length=1000)),
                 ('name', models.CharField(blank=True, default='', max_length=100)),
                 ('prompt', models.TextField()),

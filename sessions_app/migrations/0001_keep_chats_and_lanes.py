@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
             name='Lane',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('thread', models.CharField(blank=True, default='', max_length=200)),
+                ('thread', models.CharField(blank=True, default='', max_length=1000)),
                 ('inbox', models.BigIntegerField(default=0)),
                 ('token', models.UUIDField(blank=True, null=True)),
                 ('lease_until', models.DateTimeField(blank=True, null=True)),
@@ -162,7 +162,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='session',
-            constraint=models.CheckConstraint(condition=models.Q(('imported_at__isnull', False), models.Q(('chat__isnull', False), django.db.models.lookups.In(channels_app.fields.KeyType('key'), ['channel', 'group', 'private', 'thread'])), _connector='OR'), name='session_typed_or_imported'),
+            constraint=models.CheckConstraint(condition=models.Q(('imported_at__isnull', False), models.Q(('chat__isnull', False), django.db.models.lookups.In(channels_app.fields.KeyType('key'), ['channel:', 'group:', 'private:', 'thread:'])), _connector='OR'), name='session_typed_or_imported'),
         ),
         migrations.AddIndex(
             model_name='lane',
