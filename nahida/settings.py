@@ -102,6 +102,9 @@ TEMPLATES = [
 def database() -> dict[str, Any]:
     """Return the one database. SQLite takes the write lock at BEGIN: a read that turns into a write never fails."""
     url = os.environ.get("DATABASE_URL") or f"sqlite:///{DATA_DIR / 'nahida.sqlite3'}"
+    if not url.startswith(("sqlite:///", "postgres://", "postgresql://")):
+        fix = "write sqlite:///FILE or postgres://USER:PASSWORD@HOST/NAME"
+        raise ConfigError([f"DATABASE_URL: names no database that Nahida knows: {fix}"])
     config: dict[str, Any] = dict(dj_database_url.parse(url))
     if config["ENGINE"] == "django.db.backends.sqlite3":
         config["OPTIONS"] = {

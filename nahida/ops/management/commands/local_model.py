@@ -40,9 +40,9 @@ class Command(BaseCommand):
         port = urlsplit(model.base_url).port
         assert port is not None  # our own configuration wrote it
         try:
-            bound_socket("127.0.0.1", port).close()
+            bound_socket("127.0.0.1", port, way_out="NAHIDA_LOCAL_MODEL_PORT").close()
         except PortError as error:
-            raise CommandError(f"{error}; choose one with NAHIDA_LOCAL_MODEL_PORT") from error
+            raise CommandError(str(error)) from error
 
         # Blocked before its threads start, so that the signal waits for us.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})

@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            web = bound_socket(options["host"], options["port"])
+            web = bound_socket(options["host"], options["port"], way_out="--port")
         except PortError as error:
             raise CommandError(str(error)) from error
         sys.exit(

@@ -64,9 +64,9 @@ def answers(host: str, port: int) -> bool:
 
 def refuse_taken(host: str, port: int, *, way_out: str) -> None:
     try:
-        bound_socket(host, port).close()
+        bound_socket(host, port, way_out=way_out).close()
     except PortError as error:
-        raise CommandError(f"{error}: free it, or choose another with {way_out}") from error
+        raise CommandError(str(error)) from error
 
 
 def welcome(url: str) -> Iterator[str]:
