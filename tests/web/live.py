@@ -58,7 +58,11 @@ class _Server(uvicorn.Server):
         """Signals belong to the test runner."""
 
 
-@override_settings(ALLOWED_HOSTS=["127.0.0.1"], CSRF_TRUSTED_ORIGINS=[])
+@override_settings(
+    ALLOWED_HOSTS=["127.0.0.1"],
+    CSRF_TRUSTED_ORIGINS=[],
+    PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
+)
 class LiveCase(TransactionTestCase):
     """Alice and bob, a server at `self.url`, and a worker that asks `self.model`."""
 

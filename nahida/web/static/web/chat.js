@@ -175,8 +175,9 @@ function sessionLink(session) {
 }
 
 function nameSession(text) {
-  let session = page.sessions.find((known) => known.id === page.session);
-  if (!session) page.sessions.unshift((session = { id: page.session, title: "" }));
+  const known = page.sessions.find((session) => session.id === page.session);
+  const session = known ?? { id: page.session, title: "" };
+  page.sessions = [session, ...page.sessions.filter((other) => other !== session)];
   session.at = new Date().toISOString();
   if (!session.title && !text.startsWith("/")) session.title = text.slice(0, 80);
 }
@@ -271,6 +272,7 @@ addEventListener("popstate", () => {
 });
 
 if (at("banner")) at("banner").hidden = localStorage.getItem(KEPT_BANNER) === "hidden";
-at("text").value = sessionStorage.getItem(KEPT_TEXT) ?? "";
+at("text").value ||= sessionStorage.getItem(KEPT_TEXT) ?? ""; // who was quick has typed already
+at("send").disabled = false;
 grow();
 open(boot.state, { keepsUrl: true });
