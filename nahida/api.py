@@ -14,9 +14,10 @@ from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 
 from channels_app.addresses import AddressError
+from channels_app.channels import VerificationError
 from nahida import __version__
 from nahida.agent.tools.base import ToolError
-from nahida.gateway import chat, chats, health, messages, sessions
+from nahida.gateway import chat, chats, health, hooks, messages, sessions
 from nahida.gateway.auth import TooManyFailuresError, UnauthenticatedError
 from nahida.gateway.idempotency import IdempotencyMismatchError
 from nahida.gateway.problems import (
@@ -36,6 +37,7 @@ STATUS: Mapping[type[Exception], int] = {
     ValidationError: 400,
     UnreadablePostError: 400,
     UnauthenticatedError: 401,
+    VerificationError: 401,
     ForbiddenError: 403,
     NotFoundError: 404,
     ConflictError: 409,
@@ -128,6 +130,7 @@ api.add_router("/send", messages.router)
 api.add_router("/sessions", sessions.router)
 api.add_router("/chats", chats.router)
 api.add_router("/health", health.router)
+api.add_router("/hooks", hooks.router)
 
 
 rest_of_paths = Router()

@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, ClassVar
 
 from django.http import HttpRequest
+from django.utils.crypto import constant_time_compare
 
-from channels_app.channels import ChannelConfig, SendError
+from channels_app.addresses import ChatAddress
+from channels_app.channels import ChannelConfig, SendError, VerificationError
 from channels_app.messages import InboundMessage, OutboundMessage
 from channels_app.splitting import split_text
 
@@ -18,6 +20,7 @@ class FakeChannel:
 
     class Config(ChannelConfig):
         text_limit: int = 4000
+        secret: str = "knock-knock"
 
     instances: ClassVar[dict[str, "FakeChannel"]] = {}
 
@@ -35,9 +38,16 @@ class FakeChannel:
             channel.plan.clear()
 
     def verify(self, request: HttpRequest) -> None:
-        return None
+        if not constant_time_compare(request.headers.get("X-Fake-Secret", ""), self.config.secret):
+            raise VerificationError("the secret header is missing or wrong")
 
     def parse(self, event: Mapping[str, Any]) -> InboundMessage | None:
+        """Read {"chat": "<type>:<id>", "id": ..., "text": ...}; anything else concerns nobody."""
+        match event:
+            case {"chat": str(chat), "id": str(id_), "text": str(text)}:
+                target_type, _, target_id = chat.partition(":")
+                address = ChatAddress(self.name, target_type, target_id)
+                return InboundMessage(address, event_key=id_, text=text, addressed=True)
         return None
 
     async def listen(self) -> AsyncIterator[InboundMessage]:
