@@ -199,4 +199,29 @@ LOGGING = {
     },
 }
 
-UNFOLD = {"SITE_TITLE": NAHIDA.site.name, "SITE_HEADER": NAHIDA.site.name}
+LEAF = (  # lightness and chroma of one green, from 50 to 950
+    ("50", "98% .02"),
+    ("100", "95% .04"),
+    ("200", "90% .06"),
+    ("300", "84% .09"),
+    ("400", "74% .11"),
+    ("500", "64% .12"),
+    ("600", "54% .11"),
+    ("700", "46% .1"),
+    ("800", "39% .08"),
+    ("900", "33% .06"),
+    ("950", "24% .05"),
+)
+UNFOLD = {
+    "SITE_TITLE": NAHIDA.site.name,
+    "SITE_HEADER": NAHIDA.site.name,
+    "SITE_URL": "nahida.desk.look.chat_page",
+    "SITE_ICON": "nahida.desk.look.icon",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": "nahida.desk.look.icon"},
+    ],
+    "STYLES": ["nahida.desk.look.styles"],
+    "COLORS": {"primary": {step: f"oklch({tone} 152)" for step, tone in LEAF}},
+    "SIDEBAR": {"show_search": True, "navigation": "nahida.desk.look.navigation"},
+    "DASHBOARD_CALLBACK": "nahida.desk.dashboard.context",
+}

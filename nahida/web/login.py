@@ -31,7 +31,7 @@ class Brake:
         failures, last = self._failures()
         if failures <= self.free:
             return 0.0
-        pause = min(LONGEST_WAIT_S, 2 ** min(failures - self.free, 10))
+        pause = min(LONGEST_WAIT_S, 2.0 ** min(failures - self.free, 10))
         return max(0.0, last + pause - time.time())
 
     def failed(self) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import ClassVar
 
 import uvicorn
 from django.contrib.auth.models import User
@@ -65,8 +64,6 @@ class _Server(uvicorn.Server):
 )
 class LiveCase(TransactionTestCase):
     """Alice and bob, a server at `self.url`, and a worker that asks `self.model`."""
-
-    databases: ClassVar = {"default"}
 
     def setUp(self) -> None:
         self.alice = User.objects.create_user("alice", password="a long pass phrase")

@@ -8,7 +8,15 @@ from unittest import SkipTest
 
 import pytest
 from django.db import transaction
-from playwright.sync_api import Browser, Locator, Page, Request, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from channels_app.addresses import ChatAddress
 from memory_app.models import TurnKind, TurnState
@@ -59,11 +67,15 @@ class ChatPageTest(LiveCase):
         page = context.new_page()
         page.on("request", self._note)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("console", lambda line: line.type == "error" and self.problems.append(line.text))
+        page.on("console", self._note_complaint)
         return page
 
     def _note(self, request: Request) -> None:
         self.requests.append(request.url)
+
+    def _note_complaint(self, line: ConsoleMessage) -> None:
+        if line.type == "error":
+            self.problems.append(line.text)
 
     def sign_in(self, page: Page, name: str = "alice") -> None:
         page.goto(f"{self.url}/")
