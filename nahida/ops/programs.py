@@ -3,16 +3,25 @@
 import math
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from datetime import timedelta
+from functools import partial, wraps
+from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 from django.db import connections
+from django.utils import timezone
+from django_q.models import OrmQ
 
 from channels_app.clock import DbNow
 from channels_app.models import Delivery, DeliveryState
 from nahida.ops.health import SILENT_AFTER_S, heartbeats, stalled_for
 from nahida.ops.supervisor import Program, stall_reason
 from sessions_app.models import Lane
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST_UNACKNOWLEDGED = 20  # more than workers die of
 
 
 def programs(*, host: str, port: int) -> Iterator[Program]:
@@ -21,10 +30,22 @@ def programs(*, host: str, port: int) -> Iterator[Program]:
     env = {"NAHIDA_HOST": host, "NAHIDA_PORT": str(port)}
     if settings.NAHIDA.local_model:
         yield Program("local_model", [*manage, "local_model"], env)
-    yield Program("serve", [*manage, "serve"], env | {"NAHIDA_ROLE": "web"}, sick=serve_sickness)
     yield Program(
-        "qcluster", [*manage, "qcluster"], env | {"NAHIDA_ROLE": "worker"}, sick=cluster_sickness
+        "serve", [*manage, "serve"], env | {"NAHIDA_ROLE": "web"}, sick=_apart(serve_sickness)
     )
+    yield Program(
+        "qcluster",
+        [*manage, "qcluster"],
+        env | {"NAHIDA_ROLE": "worker"},
+        sick=_apart(cluster_sickness),
+        started=_apart(forget_wake_ups),
+    )
+
+
+def forget_wake_ups() -> None:
+    """Have all that is due woken again: the cluster before may have died with the wake-ups in hand."""
+    Lane.objects.filter(woken_at__isnull=False).update(woken_at=None)
+    Delivery.objects.filter(woken_at__isnull=False).update(woken_at=None)
 
 
 def serve_sickness(uptime: float) -> str:
@@ -34,9 +55,27 @@ def serve_sickness(uptime: float) -> str:
 def cluster_sickness(uptime: float) -> str:
     """Say why the workers must be restarted, or "". Nothing can be told while all are at work."""
     if busy_workers() >= settings.NAHIDA.workers.count:
-        connections.close_all()
         return ""
+    if (kept := unacknowledged(uptime)) > MOST_UNACKNOWLEDGED:
+        return f"{kept} finished tasks are still in the queue"
     return _sickness(uptime, beat="qcluster", waiting=stalled_for)
+
+
+def unacknowledged(uptime: float) -> int:
+    """Count the tasks that this cluster took so long ago that they must have ended.
+
+    They pile up, and run again and again, when the cluster's monitor was killed: the one that
+    follows it never gets a result. A killed worker leaves one of them. One query.
+    """
+    if settings.REDIS_URL:
+        return 0  # taken is gone
+    # A task that is taken is locked until it may be tried again.
+    until = timezone.now() + timedelta(seconds=settings.Q_CLUSTER["retry"])
+    longest = timedelta(seconds=settings.TASK_TIMEOUT + 60)
+    taken = OrmQ.objects.filter(
+        lock__gt=until - timedelta(seconds=uptime), lock__lt=until - longest
+    )
+    return int(taken.count())
 
 
 def busy_workers() -> int:
@@ -50,18 +89,28 @@ def busy_workers() -> int:
 
 
 def _sickness(uptime: float, *, beat: str, waiting: Callable[[], float]) -> str:
-    try:
-        return stall_reason(
-            uptime,
-            waiting=waiting,
-            silent=partial(silent_for, beat),
-            stall_s=settings.NAHIDA.workers.stall_s,
-            silent_s=SILENT_AFTER_S,
-        )
-    finally:
-        connections.close_all()
+    return stall_reason(
+        uptime,
+        waiting=waiting,
+        silent=partial(silent_for, beat),
+        stall_s=settings.NAHIDA.workers.stall_s,
+        silent_s=SILENT_AFTER_S,
+    )
 
 
 def silent_for(name: str) -> float:
     """Return the seconds since the last heartbeat of that name."""
     return next((beat.age_s for beat in heartbeats() if beat.name == name), math.inf)
+
+
+def _apart(ask: Callable[P, R]) -> Callable[P, R]:
+    """Let the supervisor's threads ask without keeping a connection each."""
+
+    @wraps(ask)
+    def closing(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return ask(*args, **kwargs)
+        finally:
+            connections.close_all()
+
+    return closing

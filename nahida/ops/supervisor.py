@@ -7,6 +7,7 @@ behind that go on taking tasks. No Django here.
 
 import contextlib
 import logging
+import math
 import os
 import selectors
 import signal
@@ -23,6 +24,7 @@ from types import FrameType
 logger = logging.getLogger(__name__)
 
 GUARD = Path(__file__).with_name("guard.py")
+START_S = 10.0  # what a program may need to import all that it is made of
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -31,21 +33,26 @@ class Timing:
     """Seconds of the supervisor's patience; tests are less patient."""
 
     stop: float = 10.0  # from SIGTERM to SIGKILL
+    stop_sick: float = 3.0  # the same for one that does not work: few of those stop when asked
     first_pause: float = 0.5  # before a restart; doubled by each early end
     longest_pause: float = 30.0
     steady: float = 30.0  # a program that ran this long did not end early
-    check: float = 5.0  # between two looks at whether programs are well
+    check: float = 2.0  # between two looks at whether programs are well
 
 
 def never_sick(uptime: float) -> str:
     return ""
 
 
+def nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Program:
     """One thing to keep running.
 
-    `sick` is asked now and then, in a thread of its own, with the seconds since the start; it
+    `started` is called at each start, in a thread. `sick` is asked now and then, in a thread of its own, with the seconds since the start; it
     returns why the program must be restarted, or "".
     """
 
@@ -53,6 +60,7 @@ class Program:
     command: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     sick: Callable[[float], str] = never_sick
+    started: Callable[[], None] = nothing
 
 
 def stall_reason(
@@ -68,9 +76,10 @@ def stall_reason(
     `waiting` is the age of the oldest due row nobody claims while a worker is free, `silent` that
     of the last heartbeat. What is older than the cluster is not the cluster's doing.
     """
-    if (age := min(uptime, waiting())) > stall_s:
+    working = uptime - START_S
+    if (age := min(working, waiting())) > stall_s:
         return f"work waits for {age:.0f} s"
-    if (age := min(uptime, silent())) > silent_s:
+    if (age := min(working, silent())) > silent_s:
         return f"no heartbeat for {age:.0f} s"
     return ""
 
@@ -145,17 +154,25 @@ class _Keeper:
             self._bury(running, stopping=stopping)
         elif running.kill_at is not None and now >= running.kill_at:
             logger.warning("%s does not stop: killed", self.program.name)
+            running.kill_at = math.inf  # its end wakes us
             running.kill()
         elif running.complaint and running.kill_at is None:
             logger.warning("%s is restarted: %s", self.program.name, running.complaint)
-            self.stop()
+            running.terminate(deadline=now + self.timing.stop_sick)
 
     def _start(self) -> None:
         try:
             self.running = _Running(self.program)
+            threading.Thread(target=self._tell_start, daemon=True).start()
         except OSError:  # no process or memory left just now
             logger.exception("%s cannot be started", self.program.name)
             self.start_at = time.monotonic() + self.timing.longest_pause
+
+    def _tell_start(self) -> None:
+        try:
+            self.program.started()
+        except Exception:
+            logger.exception("what is due at the start of %s failed", self.program.name)
 
     def _bury(self, running: _Running, *, stopping: bool) -> None:
         end = running.bury()
@@ -163,7 +180,7 @@ class _Keeper:
         if stopping:
             return
         now = time.monotonic()
-        early = now - running.started < self.timing.steady
+        early = now - running.started < self.timing.steady and not running.complaint
         self.early_ends = self.early_ends + 1 if early else 0
         pause = pause_before_restart(self.early_ends - early, timing=self.timing)
         self.start_at = now + pause
@@ -175,7 +192,7 @@ class _Keeper:
             due = None if stopping else self.start_at
         else:
             due = self.running.kill_at
-        return None if due is None else max(0.0, due - time.monotonic())
+        return None if due in (None, math.inf) else max(0.0, due - time.monotonic())
 
     def stop(self) -> None:
         if self.running:

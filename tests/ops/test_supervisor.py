@@ -33,7 +33,7 @@ folder, body, sick = sys.argv[1:]
 program = Program(
     name="program", command=[sys.executable, "-c", body, folder], sick=eval(sick)
 )
-timing = Timing(stop=0.5, first_pause=0.05, longest_pause=0.1, steady=9, check=0.1)
+timing = Timing(stop=0.5, stop_sick=0.5, first_pause=0.05, longest_pause=0.1, steady=9, check=0.1)
 Supervisor([program], timing=timing).run()
 """
 WELL = "lambda uptime: ''"
@@ -199,7 +199,7 @@ def test_it_doubles_the_pause_up_to_a_limit() -> None:
         (500, 61, 1, "work waits for 61 s"),
         (500, 0, 121, "no heartbeat for 121 s"),
         (30, 9_000, 9_000, ""),
-        (70, 9_000, 9_000, "work waits for 70 s"),
+        (80, 9_000, 9_000, "work waits for 70 s"),
     ],
 )
 def test_it_knows_a_stalled_cluster(
