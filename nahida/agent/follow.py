@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 
 from memory_app.models import MemoryTurn, TurnState
 from sessions_app.models import Draft
@@ -86,4 +86,5 @@ def _look(turn_id: int) -> _Glance:
         return _Glance(None, str(draft.token), draft.text) if draft else _Glance()
     finally:
         # A watcher may stay for minutes: between looks it keeps no connection from others.
-        close_old_connections()
+        if not connection.in_atomic_block:
+            close_old_connections()

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Field, Path, Router, Schema, Status
@@ -25,7 +24,7 @@ from channels_app.addresses import (
     classify,
 )
 from channels_app.messages import InboundMessage, Sender
-from memory_app.models import MemoryTurn, ModelCall, TurnState
+from memory_app.models import MemoryTurn, ModelCall, Role, TurnState
 from nahida.agent.follow import Update, end_of, follow
 from nahida.agent.intake import Outcome, accept
 from nahida.gateway import oneoff
@@ -148,11 +147,8 @@ def _accept(request: HttpRequest, question: Question, idempotency_key: str | Non
     def act() -> dict[str, Any]:
         return {"turn_id": _take_in(caller, question)}
 
-    try:
-        turn_id: int = once(request, idempotency_key, act)["turn_id"]
-        return turn_id
-    finally:
-        close_old_connections()
+    turn_id: int = once(request, idempotency_key, act)["turn_id"]
+    return turn_id
 
 
 def _take_in(caller: Caller, question: Question) -> int:
@@ -222,29 +218,21 @@ def _resume(address: ChatAddress, text: str) -> None:
 
 def _answer(caller: Caller, turn_id: int) -> ChatAnswer:
     """Return what a question has come to. Raises `NotFoundError` for turns that the key did not ask for."""
-    try:
-        turn = (
-            MemoryTurn.objects.select_related("answered_by", "session__chat")
-            .filter(role="user", lane__isnull=False)
-            .get(pk=turn_id)
-        )
-        chat = turn.session.chat
-        if chat is None or not _is_own(caller, chat.address):
-            raise NotFoundError("turn", turn_id)
-        end = end_of(turn)
-        key = turn.session.key if not _is_nobody(chat.address) else None
-        return ChatAnswer(
-            turn_id=turn.pk,
-            session_key=key,
-            session_key_kind=classify(key) if key else None,
-            state=TurnState(turn.state),
-            text=end.text if end else "",
-            usage=_usage(turn),
-        )
-    except MemoryTurn.DoesNotExist as error:
-        raise NotFoundError("turn", turn_id) from error
-    finally:
-        close_old_connections()
+    questions = MemoryTurn.objects.filter(role=Role.USER, lane__isnull=False)
+    turn = questions.select_related("answered_by", "session__chat").filter(pk=turn_id).first()
+    chat = turn and turn.session.chat
+    if turn is None or chat is None or not _is_own(caller, chat.address):
+        raise NotFoundError("turn", turn_id)
+    end = end_of(turn)
+    key = None if _is_nobody(chat.address) else turn.session.key
+    return ChatAnswer(
+        turn_id=turn.pk,
+        session_key=key,
+        session_key_kind=classify(key) if key else None,
+        state=TurnState(turn.state),
+        text=end.text if end else "",
+        usage=_usage(turn),
+    )
 
 
 def _is_nobody(address: ChatAddress) -> bool:

@@ -4,14 +4,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.db.models import Q, QuerySet
-from django.db.models.lookups import In
 from django.http import HttpRequest
 from django.urls import register_converter
 from ninja import Field, Query, Router, Schema
 from pydantic import ConfigDict
 
 from channels_app.addresses import AddressError, KeyKind, SessionKey, classify
-from channels_app.fields import KeyType
 from memory_app.models import MemoryTurn, Role, TurnKind, TurnState
 from nahida.gateway import oneoff, paging
 from nahida.gateway.auth import BearerKey, caller_of
@@ -19,7 +17,7 @@ from nahida.gateway.fields import Key, Title, Words
 from nahida.gateway.idempotency import IdempotencyName, once
 from nahida.gateway.paging import Paged
 from nahida.gateway.problems import NotFoundError, problems
-from sessions_app.models import TYPES, Lane, Session
+from sessions_app.models import Lane, Session
 from sessions_app.principal import Principal
 
 router = Router(tags=["sessions"])
@@ -192,10 +190,6 @@ def _filtered(sessions: QuerySet[Session], filters: SessionFilter) -> QuerySet[S
     sessions = sessions.filter(**{column: text for column, text in exact.items() if text})
     if filters.key:
         sessions = sessions.filter(key__in=_spellings(filters.key))
-    if filters.session_key_kind:
-        is_typed = Q(In(KeyType("key"), TYPES))
-        wants_typed = filters.session_key_kind.startswith("typed")
-        sessions = sessions.filter(is_typed if wants_typed else ~is_typed)
     if filters.q:
         sessions = sessions.filter(Q(key__icontains=filters.q) | Q(title__icontains=filters.q))
     return sessions
