@@ -18,12 +18,14 @@ import uvicorn
 from django.db import connections
 
 from nahida.ops import heartbeat, listeners, ticker
+from nahida.ops.stopping import Stopping
 from nahida.ops.stopping import stopping as stopping
 
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
 BEAT_S = 10.0
+SHORTEST_PAUSE_S = 0.1  # between two rounds, however long one takes
 LONGEST_PAUSE_S = 30.0  # between two tries of what fails again and again
 GRACE_S = 3  # for open requests, streams and listeners after a stop
 
@@ -90,11 +92,11 @@ async def _run(pieces: Pieces, config: uvicorn.Config) -> int:
 def _work(pieces: Pieces, stop: asyncio.Event) -> Iterator[Coroutine[Any, Any, None]]:
     """Yield what goes on beside the web server until the stop."""
     if pieces.listen:
-        yield _again_and_again("listening", lambda: listeners.listen(stop), pause_s=TICK_S)
+        yield again_and_again("listening", lambda: listeners.listen(stop), pause_s=TICK_S)
     if pieces.tick:
-        yield _again_and_again("the ticker", _in_thread("ticker", _Tick()), pause_s=TICK_S)
+        yield again_and_again("the ticker", _in_thread("ticker", _Tick()), pause_s=TICK_S)
     beat = partial(heartbeat.beat, pieces.name, pid=os.getpid(), host=platform.node())
-    yield _again_and_again("the heartbeat", _in_thread("heartbeat", beat), pause_s=BEAT_S)
+    yield again_and_again("the heartbeat", _in_thread("heartbeat", beat), pause_s=BEAT_S)
 
 
 class _Tick:
@@ -126,8 +128,12 @@ def _in_thread(name: str, act: Callable[[], None]) -> Callable[[], Awaitable[Non
     return call
 
 
-async def _again_and_again(
-    name: str, act: Callable[[], Awaitable[None]], *, pause_s: float
+async def again_and_again(
+    name: str,
+    act: Callable[[], Awaitable[None]],
+    *,
+    pause_s: float,
+    stopping: Stopping = stopping,
 ) -> None:
     """Act until the stop, whatever fails; the pause grows while it does."""
     failures = 0
@@ -140,7 +146,7 @@ async def _again_and_again(
             failures += 1
             logger.exception("%s failed, %d in a row", name, failures)
         pause = min(LONGEST_PAUSE_S, pause_s * 2.0 ** min(failures, 10))
-        await stopping.sleep(max(0.1, pause - (time.monotonic() - started)))
+        await stopping.sleep(max(SHORTEST_PAUSE_S, pause - (time.monotonic() - started)))
 
 
 async def _finish(tasks: list[asyncio.Task[None]]) -> None:
