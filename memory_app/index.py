@@ -72,12 +72,7 @@ def _sqlite_triggers(indexed: Indexed) -> dict[str, str]:
 
 
 def _create_sqlite(cursor: CursorWrapper, indexed: Indexed) -> None:
-    cursor.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [indexed.table]
-    )
-    present = {name for (name,) in cursor.fetchall()}
-    triggers = _sqlite_triggers(indexed)
-    if present >= triggers.keys():
+    if _is_whole_on_sqlite(cursor, indexed):
         return
     # Without all three triggers the index may have missed writes: build it anew.
     cursor.execute(f"DROP TABLE IF EXISTS {indexed.name}")
@@ -90,12 +85,14 @@ def _create_sqlite(cursor: CursorWrapper, indexed: Indexed) -> None:
         f"INSERT INTO {indexed.name} (rowid, owner, tokens) "
         f"SELECT id, {owner}, search_tokens FROM {indexed.table}"
     )
-    for name, body in triggers.items():
+    for name, body in _sqlite_triggers(indexed).items():
         cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
         cursor.execute(f"CREATE TRIGGER {name} {body}")
 
 
 def _create_postgresql(cursor: CursorWrapper, indexed: Indexed) -> None:
+    if _is_whole_on_postgresql(cursor, indexed):
+        return  # even an ALTER that finds nothing to do locks the table
     cursor.execute(
         f"ALTER TABLE {indexed.table} ADD COLUMN IF NOT EXISTS search_vector tsvector "
         "GENERATED ALWAYS AS (to_tsvector('simple', search_tokens)) STORED"
@@ -103,6 +100,19 @@ def _create_postgresql(cursor: CursorWrapper, indexed: Indexed) -> None:
     cursor.execute(
         f"CREATE INDEX IF NOT EXISTS {indexed.name} ON {indexed.table} USING gin (search_vector)"
     )
+
+
+def _is_whole_on_postgresql(cursor: CursorWrapper, indexed: Indexed) -> bool:
+    # The index goes with its column.
+    cursor.execute("SELECT to_regclass(%s)", [indexed.name])
+    return cursor.fetchone()[0] is not None
+
+
+def _is_whole_on_sqlite(cursor: CursorWrapper, indexed: Indexed) -> bool:
+    cursor.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [indexed.table]
+    )
+    return {name for (name,) in cursor.fetchall()} >= _sqlite_triggers(indexed).keys()
 
 
 @checks.register(checks.Tags.database)
@@ -126,13 +136,7 @@ def _is_broken(using: str, indexed: Indexed) -> bool:
         with connection.cursor() as cursor:
             if indexed.table not in connection.introspection.table_names(cursor):
                 return False  # not migrated yet
-            if connection.vendor == "sqlite":
-                cursor.execute(
-                    "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s",
-                    [indexed.table],
-                )
-                return bool(cursor.fetchone()[0] < len(_sqlite_triggers(indexed)))
-            cursor.execute("SELECT to_regclass(%s)", [indexed.name])
-            return cursor.fetchone()[0] is None
+            is_whole = {"sqlite": _is_whole_on_sqlite, "postgresql": _is_whole_on_postgresql}
+            return not is_whole[connection.vendor](cursor, indexed)
     except (OperationalError, ProgrammingError):
         return False  # unreachable: not this check's finding
