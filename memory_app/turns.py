@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Min
+from django.db.models import F
 from django.utils import timezone
 
 from channels_app import outbox
@@ -141,16 +141,19 @@ def append_turn(
     )
     Session.objects.filter(pk=session.pk).update(last_active_at=turn.created_at)
     if state == TurnState.PENDING:
-        lanes.wake(lane, pause=_pause(lane) if new.is_part else timedelta(0))
+        is_part = new.is_part and new.kind == TurnKind.MESSAGE
+        lanes.wake(lane, pause=_pause(lane) if is_part else timedelta(0))
     return turn
 
 
 def _pause(lane: Lane) -> timedelta:
     """R7: wait a moment for the next part, but not longer than the cap after the first one."""
     waiting = MemoryTurn.objects.pending().filter(lane=lane, batch=None)
-    first: datetime | None = waiting.aggregate(first=Min("created_at"))["first"]
-    if first is None:
-        return PART_PAUSE
+    first, *earlier = waiting.order_by("-pk").values_list("created_at", flat=True)
+    for at in earlier:
+        if first - at > PART_PAUSE:
+            break
+        first = at
     return max(min(PART_PAUSE, first + PART_CAP - timezone.now()), timedelta(0))
 
 
@@ -161,31 +164,25 @@ def take(lane_id: int, token: uuid.UUID) -> Take | None:
     """
     with transaction.atomic():
         lane = lanes.hold(lane_id, token)
-        if lane is None:
-            return None
-        running = list(MemoryTurn.objects.running().filter(lane=lane).order_by("pk"))
-        if running:
-            return Take(lane.inbox, _retake(lane, token, running))
-        if not lanes.is_due(lane):
-            return Take(lane.inbox)
-        turns = _next_batch(lane)
+        return Take(lane.inbox, _take(lane, token)) if lane else None
+
+
+def _take(lane: Lane, token: uuid.UUID) -> tuple[int, ...]:
+    turns = list(MemoryTurn.objects.running().filter(lane=lane).order_by("pk"))
+    if turns and _is_stopped(lane, turns):
+        _end(turns, TurnState.STOPPED)
+        return ()
+    if not turns:
+        turns = _next_batch(lane) if lanes.is_due(lane) else []
         if not turns:
-            return Take(lane.inbox)
-        first_take = turns[0].batch is None
-        ids = _start(lane, token, turns)
-        if first_take:
-            Lane.objects.filter(pk=lane.pk).update(stop_before=0)
-        return Take(lane.inbox, ids)
-
-
-def _retake(lane: Lane, token: uuid.UUID, running: Sequence[MemoryTurn]) -> tuple[int, ...]:
-    if running[-1].pk < lane.stop_before:
-        _end(running, TurnState.STOPPED)
+            return ()
+        # Whoever said /stop ended what waited then: what waits now is wanted.
+        Lane.objects.filter(pk=lane.pk).update(stop_before=0)
+        lane.stop_before = 0
+    if turns[0].attempt >= ATTEMPTS:
+        _fail(lane, turns, GAVE_UP)
         return ()
-    if running[0].attempt >= ATTEMPTS:
-        _fail(lane, running, GAVE_UP)
-        return ()
-    return _start(lane, token, running)
+    return _start(lane, token, turns)
 
 
 def _next_batch(lane: Lane) -> list[MemoryTurn]:
@@ -198,7 +195,7 @@ def _next_batch(lane: Lane) -> list[MemoryTurn]:
         return [turn for turn in pending if turn.batch == first.batch]
     if first.kind in (TurnKind.COMMAND, TurnKind.JOB):
         return [first]
-    batch = []
+    batch: list[MemoryTurn] = []
     for turn in pending:
         if turn.batch is not None or _likeness(turn) != _likeness(first):
             break
@@ -306,13 +303,17 @@ def system_line(text: str, *, delivery: Delivery | None) -> NewTurn:
 def _end(
     turns: Sequence[MemoryTurn], state: TurnState, *, answered_by: MemoryTurn | None = None
 ) -> None:
-    running = MemoryTurn.objects.running().filter(pk__in=[turn.pk for turn in turns])
-    running.update(state=state, answered_by=answered_by)
+    ids = [turn.pk for turn in turns]
+    as_found = MemoryTurn.objects.filter(pk__in=ids, state=turns[0].state)
+    as_found.update(state=state, answered_by=answered_by)
     Draft.objects.filter(lane=turns[0].lane).delete()
 
 
 def _fail(lane: Lane, turns: Sequence[MemoryTurn], text: str) -> None:
-    """End running turns as failed and say so, in the caller's transaction."""
+    """End a batch as failed and say so, in the caller's transaction; nothing is said to those who did not want an answer."""
+    if access_of(lane.chat) == Access.BLOCKED or _is_stopped(lane, turns):
+        _end(turns, TurnState.STOPPED)
+        return
     notice, _ = _store_answer(lane, turns, Answer(text, is_notice=True))
     _end(turns, TurnState.FAILED, answered_by=notice)
 
@@ -320,9 +321,11 @@ def _fail(lane: Lane, turns: Sequence[MemoryTurn], text: str) -> None:
 def write_out(message: Outgoing) -> Delivery | None:
     """Queue a message to another address, whose lane the caller's transaction has locked.
 
-    Text for a web or API chat is stored as a turn, since nothing else carries it (D5).
+    Text for a web or API chat is stored as a turn, since nothing else carries it (D5). A chat blocked meanwhile gets nothing.
     """
     lane = lanes.lock(message.address)
+    if access_of(lane.chat) == Access.BLOCKED:
+        return None
     delivery = outbox.post(lane.address, message.text)
     if message.record or delivery is None:
         base = base_session(lane.chat, lane.thread) if message.record else lane.active_session
@@ -342,16 +345,6 @@ def write_out(message: Outgoing) -> Delivery | None:
     return delivery
 
 
-def fail(lane_id: int, token: uuid.UUID, *, turn_ids: Sequence[int], text: str) -> bool:
-    """End a batch that cannot be answered, with a notice to its chat."""
-    return commit(
-        lane_id,
-        token,
-        turn_ids=turn_ids,
-        compose=lambda lane, turns: Answer(text, is_notice=True, state=TurnState.FAILED),
-    )
-
-
 def put_back(
     lane_id: int, token: uuid.UUID, *, turn_ids: Sequence[int], by: timedelta, text: str
 ) -> None:
@@ -362,7 +355,7 @@ def put_back(
             return
         running = MemoryTurn.objects.running().filter(pk__in=turn_ids).order_by("pk")
         turns = list(running)
-        if turns[0].attempt >= ATTEMPTS:
+        if turns[0].attempt >= ATTEMPTS or _is_stopped(lane, turns):
             _fail(lane, turns, text)
             return
         running.update(state=TurnState.PENDING)
@@ -394,6 +387,10 @@ def stop_messages(lane: Lane, stop: MemoryTurn) -> None:
     waiting = MemoryTurn.objects.pending().filter(lane=lane, pk__lt=stop.pk)
     waiting.filter(kind=TurnKind.MESSAGE).update(state=TurnState.STOPPED)
     Lane.objects.filter(pk=lane.pk).update(stop_before=stop.pk)
+
+
+def _is_stopped(lane: Lane, turns: Sequence[MemoryTurn]) -> bool:
+    return turns[0].pk < lane.stop_before
 
 
 def is_stopped(lane_id: int, token: uuid.UUID, *, batch: int) -> bool:

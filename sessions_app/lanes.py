@@ -132,6 +132,7 @@ def _make(chat: Chat, thread: str) -> None:
     try:
         with transaction.atomic():
             _share_lock(chat)
+            chat.refresh_from_db()  # it may have moved before we had the lock
             session = base_session(chat, thread)
             _, made = Lane.objects.get_or_create(
                 chat=chat, thread=thread, defaults={"active_session": session}

@@ -88,6 +88,8 @@ def _backwards(session: Session, batch: Sequence[MemoryTurn]) -> Iterable[Memory
     ).exclude(source=SYSTEM_SOURCE)
     # What is only observed counts up to the question; a line that came later may be about it.
     turns = turns.exclude(Q(state=TurnState.OBSERVED) & Q(pk__gt=batch[-1].pk))
+    # An answer goes with its question, though it was stored after the /reset that came between.
+    turns = turns.exclude(answers__pk__lte=session.history_from)
     turns = turns.exclude(state__in=(TurnState.PENDING, TurnState.RUNNING)).order_by("-pk")
     before: int | None = None
     while True:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from channels_app.addresses import API, WEB
 from channels_app.models import Delivery
@@ -26,18 +26,21 @@ from nahida.agent.loop import converse
 from nahida.agent.policy import least
 from nahida.agent.signals import showable, spoken
 from nahida.agent.tools import TOOLS
-from nahida.agent.tools.base import Toolbox, TurnScope
+from nahida.agent.tools.base import Tool, Toolbox, TurnScope
 from nahida.agent.vocabulary import CallRecord, Model, ModelError, Reply
 from sessions_app import lanes
 from sessions_app.lanes import LostLaneError
-from sessions_app.models import Chat, Draft, Lane
+from sessions_app.models import Access, Chat, Draft, Lane
+from sessions_app.routing import access_of
 
 logger = logging.getLogger(__name__)
 
 DEADLINE_S = 240.0  # shorter than the queue's time-out
 RENEW_EVERY_S = 10.0
+TRY_AGAIN_S = 1.0  # when the database does not answer
 DRAFT_EVERY_S = 0.3
 BACK_OFF = (timedelta(seconds=5), timedelta(seconds=30))  # after the first and second attempt
+LONGEST_BACK_OFF = timedelta(minutes=5)  # whatever a provider asks for: somebody waits for a word
 
 TOOK_TOO_LONG = "That took longer than I may think about one message. Please ask again."
 MODEL_IS_DOWN = "My language model cannot be reached at the moment. Please try again later."
@@ -66,7 +69,7 @@ class StoppedError(Exception):
     """Somebody said /stop."""
 
 
-def run_lane(lane_id: int, *, model_for: ModelFor) -> None:
+def run_lane(lane_id: int, *, model_for: ModelFor, tools: Sequence[Tool] = TOOLS) -> None:
     """Answer the next batch of a lane, if it is due and nobody else is at it."""
     token = lanes.claim(lane_id)
     if token is None:
@@ -76,32 +79,39 @@ def run_lane(lane_id: int, *, model_for: ModelFor) -> None:
         if take is None:
             return
         if take.turn_ids:
-            _answer(lane_id, token, take, model_for)
+            _answer(lane_id, token, take, tools, model_for)
         if not turns.release(lane_id, token, inbox=take.inbox):
             queue.wake(queue.RUN_LANE, lane_id)
 
 
-def _answer(lane_id: int, token: uuid.UUID, take: Take, model_for: ModelFor) -> None:
-    work = _Work.load(lane_id, token, take)
+def _answer(
+    lane_id: int, token: uuid.UUID, take: Take, tools: Sequence[Tool], model_for: ModelFor
+) -> None:
+    lane = Lane.objects.select_related("chat__parent").filter(pk=lane_id, token=token).first()
+    if lane is None:
+        return
+    work = _Work.begin(lane, token, take, tools)
     try:
-        if work.turns[0].kind == TurnKind.COMMAND:
+        if access_of(work.chat) == Access.BLOCKED:
+            work.stop()
+        elif work.turns[0].kind == TurnKind.COMMAND:
             work.obey()
-        elif toolcalls.was_interrupted(take.batch):
+        elif toolcalls.was_interrupted(work.batch):
             work.fail(TOOL_INTERRUPTED)
         else:
             work.converse(model_for(work.chat))
     except LostLaneError:
-        logger.warning("lane %s was lost in mid-turn, its answer is dropped", lane_id)
+        logger.warning("lane %s was lost in mid-turn, its answer is dropped", work.lane_id)
     except StoppedError:
         work.stop()
     except ModelError as error:
-        logger.warning("turn %s: %s", take.batch, error)
+        logger.warning("turn %s: %s", work.batch, error)
         if error.retryable:
             work.put_back(NOTICES[error.kind], retry_after=error.retry_after)
         else:
             work.fail(NOTICES[error.kind])
     except Exception:
-        logger.exception("turn %s", take.batch)
+        logger.exception("turn %s", work.batch)
         work.put_back(turns.GAVE_UP)
 
 
@@ -114,16 +124,23 @@ class _Work:
     chat: Chat
     thread: str
     turns: Sequence[MemoryTurn]
+    tools: Sequence[Tool]
     deadline: float
     text: str = ""
     drafted_at: float = 0.0
 
     @classmethod
-    def load(cls, lane_id: int, token: uuid.UUID, take: Take) -> "_Work":
-        lane = Lane.objects.select_related("chat").get(pk=lane_id)
+    def begin(cls, lane: Lane, token: uuid.UUID, take: Take, tools: Sequence[Tool]) -> "_Work":
         batch = MemoryTurn.objects.filter(pk__in=take.turn_ids).select_related("session")
-        deadline = time.monotonic() + DEADLINE_S
-        return cls(lane_id, token, lane.chat, lane.thread, list(batch.order_by("pk")), deadline)
+        return cls(
+            lane_id=lane.pk,
+            token=token,
+            chat=lane.chat,
+            thread=lane.thread,
+            turns=list(batch.order_by("pk")),
+            tools=tools,
+            deadline=time.monotonic() + DEADLINE_S,
+        )
 
     @property
     def ids(self) -> list[int]:
@@ -153,8 +170,7 @@ class _Work:
             batch=self.batch,
             rights=least(turn.rights for turn in self.turns),
         )
-        toolbox = Toolbox(TOOLS, scope)
-        reply = self._ask(model, toolbox)
+        reply = self._ask(model, scope)
         answer = self._answer_of(reply, said_something=bool(scope.staged))
 
         def compose(lane: Lane, batch: Sequence[MemoryTurn]) -> Answer:
@@ -164,24 +180,25 @@ class _Work:
 
         self._commit(compose, staged=scope)
 
-    def _ask(self, model: Model, toolbox: Toolbox) -> Reply:
+    def _ask(self, model: Model, scope: TurnScope) -> Reply:
         agent = settings.NAHIDA.agent
         budget = min(agent.history_tokens, model.context_tokens // 2)
         try:
-            return self._ask_once(model, toolbox, budget)
+            return self._ask_once(model, scope, budget)
         except ModelError as error:
             if error.kind != "too_long":
                 raise
-            return self._ask_once(model, toolbox, budget // 4)
+            scope.staged.clear()  # it begins anew, and nothing has left yet
+            return self._ask_once(model, scope, budget // 4)
 
-    def _ask_once(self, model: Model, toolbox: Toolbox, history_tokens: int) -> Reply:
+    def _ask_once(self, model: Model, scope: TurnScope, history_tokens: int) -> Reply:
         messages = context.build(
             self.chat, self.turns[0].session, self.turns, history_tokens=history_tokens
         )
         return converse(
             model,
             messages,
-            toolbox=toolbox,
+            toolbox=Toolbox(self.tools, scope),
             rounds=settings.NAHIDA.agent.max_tool_rounds,
             on_text=self._draft,
             record=self._record,
@@ -223,7 +240,12 @@ class _Work:
         )
 
     def fail(self, text: str) -> None:
-        self._commit(lambda lane, batch: Answer(text, is_notice=True, state=TurnState.FAILED))
+        def compose(lane: Lane, batch: Sequence[MemoryTurn]) -> Answer:
+            if self.batch < lane.stop_before:
+                return Answer(state=TurnState.STOPPED)
+            return Answer(text, is_notice=True, state=TurnState.FAILED)
+
+        self._commit(compose)
 
     def stop(self) -> None:
         """End the batch. What a page has already shown of the answer stays there; nothing is sent."""
@@ -235,7 +257,9 @@ class _Work:
 
     def put_back(self, text: str, *, retry_after: float | None = None) -> None:
         step = min(self.turns[0].attempt, len(BACK_OFF)) - 1
-        pause = BACK_OFF[step] if retry_after is None else timedelta(seconds=retry_after)
+        pause = BACK_OFF[step]
+        if retry_after is not None:
+            pause = min(timedelta(seconds=retry_after), LONGEST_BACK_OFF)
         turns.put_back(self.lane_id, self.token, turn_ids=self.ids, by=pause, text=text)
 
     def _check(self) -> None:
@@ -300,8 +324,9 @@ def _keep(
                     return
                 if not lanes.renew(lane_id, token):
                     return
-            except DatabaseError:
+            except (DatabaseError, InterfaceError):
                 logger.exception("keeping lane %s", lane_id)
                 connection.close()
+                done.wait(TRY_AGAIN_S)
     finally:
         connection.close()

@@ -110,10 +110,26 @@ class Toolbox:
         stored = toolcalls.stored_result(scope.batch, call)
         if stored is not None:
             return stored
-        run = toolcalls.run_inside if tool.effect == Effect.ROWS else toolcalls.run_outside
-        return run(
-            scope.lane_id, scope.token, batch=scope.batch, name=tool.name, call=call, act=act
+        batch, name = scope.batch, tool.name
+        if tool.effect == Effect.ROWS:
+            return toolcalls.run_inside(
+                scope.lane_id, scope.token, batch=batch, name=name, call=call, act=act
+            )
+        return toolcalls.run_outside(
+            scope.lane_id, scope.token, batch=batch, name=name, call=call, act=_told(act)
         )
+
+
+def _told(act: Callable[[], str]) -> Callable[[], str]:
+    """Let a tool that says why it cannot end with that as its result: nobody has to wonder how it ended."""
+
+    def act_or_tell() -> str:
+        try:
+            return act()
+        except (ToolError, RefusedError) as error:
+            return f"error: {error}"
+
+    return act_or_tell
 
 
 def _problems(error: ValidationError) -> str:
