@@ -199,7 +199,21 @@ LOGGING = {
     },
 }
 
-LEAF = (  # lightness and chroma of one green, from 50 to 950
+# Lightness and chroma of the admin's two colours, from 50 to 950.
+GREY = (
+    ("50", "98.5% .003"),
+    ("100", "96.5% .005"),
+    ("200", "92.5% .008"),
+    ("300", "87% .01"),
+    ("400", "70% .015"),
+    ("500", "55% .018"),
+    ("600", "44% .018"),
+    ("700", "37% .017"),
+    ("800", "27% .015"),
+    ("900", "20.5% .012"),
+    ("950", "15% .01"),
+)
+LEAF = (
     ("50", "98% .02"),
     ("100", "95% .04"),
     ("200", "90% .06"),
@@ -221,7 +235,10 @@ UNFOLD = {
         {"rel": "icon", "type": "image/svg+xml", "href": "nahida.desk.look.icon"},
     ],
     "STYLES": ["nahida.desk.look.styles"],
-    "COLORS": {"primary": {step: f"oklch({tone} 152)" for step, tone in LEAF}},
+    "COLORS": {
+        "base": {step: f"oklch({tone} 155)" for step, tone in GREY},
+        "primary": {step: f"oklch({tone} 152)" for step, tone in LEAF},
+    },
     "SIDEBAR": {"show_search": True, "navigation": "nahida.desk.look.navigation"},
     "DASHBOARD_CALLBACK": "nahida.desk.dashboard.context",
 }

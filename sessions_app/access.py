@@ -20,6 +20,6 @@ def let_in(code: str) -> Chat:
     waiting = Chat.objects.filter(access=Access.PENDING, merged_into=None)
     chat = waiting.filter(pairing_code=typed).first() if typed else None
     if chat is None:
-        raise PairingError(f'no chat waits with the code "{typed}": read it again in the chat')
+        raise PairingError(f'No chat waits with the code "{typed}": read it again in the chat')
     decide(Chat.objects.filter(pk=chat.pk), Access.ALLOWED)
     return chat

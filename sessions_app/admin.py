@@ -15,7 +15,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from channels_app.admin import ReadOnlyAdmin
 from sessions_app.access import PairingError, decide, let_in
-from sessions_app.models import Access, Chat, ChatAlias, Session
+from sessions_app.models import Access, AnswerPolicy, Chat, ChatAlias, Session
 
 
 class PairingForm(BaseDialogForm):
@@ -55,8 +55,8 @@ class ChatAdmin(ModelAdmin):
         "head",
         "shown_access",
         "first_line",
-        "answer_policy",
-        "is_owner",
+        "shown_policy",
+        "owner",
         "unreachable_reason",
         "created_at",
     )
@@ -72,7 +72,6 @@ class ChatAdmin(ModelAdmin):
     ordering = ("-pk",)
     list_per_page = 50
     show_full_result_count = False
-    list_filter_submit = False
     actions = ("approve", "block", "mark_owner", "unmark_owner")
     actions_list = ("enter_code",)
     fieldsets = (
@@ -131,6 +130,14 @@ class ChatAdmin(ModelAdmin):
     def shown_access(self, chat: Chat) -> tuple[str, str]:
         return chat.access, chat.get_access_display()
 
+    @display(description="answers", ordering="answer_policy")
+    def shown_policy(self, chat: Chat) -> str:
+        return AnswerPolicy(chat.answer_policy).value.replace("_", " ")
+
+    @display(description="owner's", ordering="is_owner", label={"yes": "info"})
+    def owner(self, chat: Chat) -> str | None:
+        return "yes" if chat.is_owner else None
+
     @admin.action(description="Let in", permissions=["change"])
     def approve(self, request: HttpRequest, chats: QuerySet[Chat]) -> None:
         count = decide(chats, Access.ALLOWED)
@@ -168,9 +175,7 @@ class ChatAdmin(ModelAdmin):
         try:
             chat = let_in(form.cleaned_data["code"])
         except PairingError as error:
-            self.message_user(
-                request, f"{error}"[:1].upper() + f"{error}"[1:] + ".", messages.ERROR
-            )
+            self.message_user(request, f"{error}.", messages.ERROR)
         else:
             self.message_user(request, f"{chat} is let in.", messages.SUCCESS)
             target = reverse("admin:sessions_app_chat_change", args=[chat.pk])

@@ -33,6 +33,7 @@ class Card:
 def context(request: HttpRequest, page: dict[str, Any]) -> dict[str, Any]:
     """Add the dashboard to the index page: to each person what he may see elsewhere."""
     person = request.user
+    page["title"] = "Overview"
     page["cards"] = list(_cards(person))
     if person.has_perm("memory_app.view_modelcall"):
         page["usage"] = _usage()
@@ -81,7 +82,7 @@ def _work() -> Card:
     stalled = health.stalled_for()
     is_stalled = stalled > STALLED_S
     note = (
-        f"nobody took the oldest for {stalled:.0f} s"
+        f"the oldest work waits for {stalled:.0f} s"
         if is_stalled
         else f"{running} are being answered"
     )
