@@ -4,11 +4,19 @@ A code fence that a cut would break is closed before it and opened again behind 
 """
 
 import re
+import unicodedata
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*$", re.MULTILINE)
+# A fence with more marks than this is taken for text: it could not be repeated within any limit.
+_MOST_MARKS = 16
+_FENCE = re.compile(
+    rf"^ {{0,3}}((`{{3,{_MOST_MARKS}}})(?!`)[^`\n]*|(~{{3,{_MOST_MARKS}}})(?!~)[^\n]*)$",
+    re.MULTILINE,
+)
 _BREAKS = ("\n\n", "\n", "。", "！", "？", ". ", "! ", "? ", "，", ", ", " ")
 # A break in the first third would leave a needlessly short part.
 _EARLIEST = 1 / 3
+# A longer info string is not worth repeating in every part.
+_LONGEST_OPENING = 40  # UTF-16 units
 
 
 def split_text(text: str, limit: int) -> list[str]:
@@ -18,18 +26,28 @@ def split_text(text: str, limit: int) -> list[str]:
     opening = ""
     rest = text.strip("\n")
     while units(opening) + units(rest) > limit:
-        room = limit - units(opening) - len("\n```````")
-        head = rest[: _cut(rest, room)]
+        room = limit - units(opening) - len("\n") - _MOST_MARKS
+        head = rest[: _beside_fences(rest, _cut(rest, room), opening=opening)]
         rest = rest[len(head) :].lstrip("\n")
         fence = _open_fence(opening + head)
-        parts.append(opening + head.rstrip("\n") + (f"\n{_marks(fence)}" if fence else ""))
+        if not _is_blank(head):
+            parts.append(opening + head.rstrip("\n") + (f"\n{_marks(fence)}" if fence else ""))
+        if fence and (closing := _closing_line(rest, fence)):
+            fence = ""
+            rest = rest[len(closing) :].lstrip("\n")
         opening = f"{fence}\n" if fence else ""
-    parts.append(opening + rest)
-    return [part for part in parts if part.strip()]
+    return [*parts, opening + rest] if not _is_blank(rest) else parts
 
 
 def units(text: str) -> int:
     return len(text) + sum(character > "\uffff" for character in text)
+
+
+def _is_blank(text: str) -> bool:
+    """Does it show nothing? Platforms refuse a text of spaces, zero-width ones included."""
+    return all(
+        character.isspace() or unicodedata.category(character) in ("Cf", "Cc") for character in text
+    )
 
 
 def _cut(text: str, room: int) -> int:
@@ -40,6 +58,16 @@ def _cut(text: str, room: int) -> int:
         if at > 0:
             return at + len(mark)
     return end
+
+
+def _beside_fences(text: str, at: int, *, opening: str) -> int:
+    """Move a cut that would fall into the line of a fence, or right behind one that opens, in front of it."""
+    line = text.rfind("\n", 0, len(text[:at].rstrip("\n"))) + 1
+    fence = _FENCE.match(text, line)
+    if fence is None or line == 0:
+        return at
+    opens = not _open_fence(opening + text[:line])
+    return line if opens or at < fence.end() else at
 
 
 def _fitting(text: str, room: int) -> int:
@@ -55,12 +83,21 @@ def _open_fence(text: str) -> str:
     """Return the line that opened a fence still open at the end of `text`, or ""."""
     opened = ""
     for match in _FENCE.finditer(text):
+        line = match[0].strip()
         if not opened:
-            opened = match[0].strip()
-        elif match[1].startswith(_marks(opened)) and match[0].strip() == match[1]:
+            opened = line
+        elif line.startswith(_marks(opened)) and line == _marks(line):
             opened = ""
-    # A long info string is not worth repeating in every part.
-    return opened if len(opened) <= 40 else _marks(opened)
+    return opened if units(opened) <= _LONGEST_OPENING else _marks(opened)
+
+
+def _closing_line(text: str, fence: str) -> str:
+    """Return the first line of `text` if it does nothing but close `fence`, else ""."""
+    match = _FENCE.match(text)
+    if match is None:
+        return ""
+    line = match[0].strip()
+    return match[0] if line.startswith(_marks(fence)) and line == _marks(line) else ""
 
 
 def _marks(fence: str) -> str:
