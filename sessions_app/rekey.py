@@ -5,10 +5,11 @@ they are found through `_meta`, so a table that is added later is not forgotten.
 ForeignKey says itself how its rows merge, in a classmethod `merge_rows(column, old_pk, into_pk)`; a test finds those that do not.
 """
 
+import uuid
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 from django.db.models import F
 from django.db.models.functions import Greatest, Least
 from django.utils import timezone
@@ -26,6 +27,11 @@ from sessions_app.models import (
     Session,
 )
 
+# Of two chats that become one, what the one that stays has not set comes from the other.
+KEPT_IF_EMPTY = ("title", "time_zone", "model", "pairing_code", "first_line")
+
+Imported = dict[str, Any] | None
+
 
 class Requeue(Protocol):
     """Hand the turns of a lane that ends to the one that survives; supplied from above."""
@@ -38,19 +44,24 @@ def move_chat(chat: Chat, to: ChatAddress, *, reason: str, requeue: Requeue) -> 
 
     Returns the chat that is left. Moving it where it already is changes nothing.
     """
-    if chat.chat_key == to.chat_key:
-        return chat
+    assert to.typed, "a chat only ever moves to an address whose type is known"
+    to = to.with_thread("")
     while True:
-        into = Chat.objects.filter(chat_key=to.chat_key).first()
-        with transaction.atomic():
-            if into is not None:
-                into = _root(into)
-                if into.pk == chat.pk:
-                    return chat
-                if _merge_chats(chat, into, reason, requeue):
-                    return into
-            elif _rename_chat(chat, to, reason):
-                return Chat.objects.get(pk=chat.pk)
+        chat = _root(Chat.objects.get(pk=chat.pk))
+        if chat.chat_key == to.chat_key:
+            return chat
+        into = _chat_at(to)
+        try:
+            with transaction.atomic():
+                if into is None or into.pk == chat.pk:
+                    if _rename_chat(chat, to, reason):
+                        return Chat.objects.get(pk=chat.pk)
+                elif _merge_chats(chat, into, reason, requeue):
+                    return Chat.objects.get(pk=into.pk)
+        except IntegrityError:
+            # A chat was made at that address just now: join it. Anything else is not ours to swallow.
+            if into is not None or _chat_at(to) is None:
+                raise
 
 
 def rename_session(session: Session, key: SessionKey) -> None:
@@ -69,8 +80,22 @@ def merge_sessions(old: Session, into: Session) -> None:
         history_from=Greatest(F("history_from"), old.history_from),
         settings={**old.settings, **into.settings},
         title=into.title or old.title,
+        imported_at=into.imported_at or old.imported_at,
+        imported=_both_imported(old.imported, into.imported),
     )
     old.delete()
+
+
+def _both_imported(old: Imported, into: Imported) -> Imported:
+    if old is None or into is None:
+        return old if into is None else into
+    return {**into, "merged": [*into.get("merged", []), old]}
+
+
+def _chat_at(address: ChatAddress) -> Chat | None:
+    """Return what the chat whose row holds an address has become. An alias does not hold its address."""
+    chat = Chat.objects.filter(chat_key=address.chat_key).first()
+    return chat and _root(chat)
 
 
 def _root(chat: Chat) -> Chat:
@@ -80,39 +105,42 @@ def _root(chat: Chat) -> Chat:
 
 
 def _rename_chat(chat: Chat, to: ChatAddress, reason: str) -> bool:
-    """False: somebody else took the address meanwhile, look again."""
+    """False: something changed before all of it was locked, look again."""
     lanes = _lock_lanes(chat)
-    if not _lock_chats(chat):
+    if not _lock_chats(chat) or _lanes_of(chat) != [lane.pk for lane in lanes]:
+        return False
+    if _chat_at(to) not in (None, chat):
         return False
     old = chat.address
-    if Chat.objects.filter(chat_key=to.chat_key).exists():
-        return False
-    Chat.objects.filter(pk=chat.pk).update(
-        chat_key=to.chat_key,
-        channel=to.channel,
-        target_type=to.target_type,
-        target_id=to.target_id,
-    )
-    for session in Session.objects.filter(chat=chat):
-        rename_session(session, _moved(session.session_key, to))
+    # A row that was merged into this chat may still hold the address: the two change theirs.
+    stub = Chat.objects.filter(chat_key=to.chat_key).first()
+    if stub is not None:
+        Chat.objects.filter(pk=stub.pk).update(chat_key=uuid.uuid4().hex)
+    _set_address(chat, to)
+    if stub is not None:
+        _set_address(stub, old)
+    _move_sessions(chat, chat, to)
     _follow(old, to, lanes)
     _remember(old, to, chat, reason, result="renamed")
     return True
 
 
+def _set_address(chat: Chat, address: ChatAddress) -> None:
+    Chat.objects.filter(pk=chat.pk).update(
+        chat_key=address.chat_key,
+        channel=address.channel,
+        target_type=address.target_type,
+        target_id=address.target_id,
+    )
+
+
 def _merge_chats(old: Chat, into: Chat, reason: str, requeue: Requeue) -> bool:
-    """False: the lanes changed before all of them were locked, look again."""
+    """False: something changed before all of it was locked, look again."""
     lanes = _lock_lanes(old, into)
     if not _lock_chats(old, into) or _lanes_of(old, into) != [lane.pk for lane in lanes]:
         return False
     source, target = old.address, into.address
-    for session in Session.objects.filter(chat=old):
-        key = _moved(session.session_key, target)
-        twin = Session.objects.filter(key=str(key)).first()
-        if twin is None:
-            Session.objects.filter(pk=session.pk).update(chat=into, key=str(key), suffix=key.suffix)
-        else:
-            merge_sessions(session, twin)
+    _move_sessions(old, into, target)
     _merge_lanes(old, into, requeue)
     for model, column in _pointing_at(Chat):
         _repoint(model, column, old.pk, into.pk)
@@ -121,6 +149,18 @@ def _merge_chats(old: Chat, into: Chat, reason: str, requeue: Requeue) -> bool:
     _follow(source, target, lanes)
     _remember(source, target, into, reason, result="merged")
     return True
+
+
+def _move_sessions(old: Chat, into: Chat, to: ChatAddress) -> None:
+    """Give the sessions of a chat their keys at the new address, joining those that exist there."""
+    for session in Session.objects.filter(chat=old):
+        key = session.session_key.at(to.with_thread(session.session_key.address.thread_id))
+        twin = Session.objects.filter(key=str(key)).first()
+        if twin is not None:
+            merge_sessions(session, twin)
+            continue
+        rename_session(session, key)
+        Session.objects.filter(pk=session.pk).update(chat=into)
 
 
 def _merge_lanes(old: Chat, into: Chat, requeue: Requeue) -> None:
@@ -167,15 +207,15 @@ def _join_settings(old: Chat, into: Chat) -> None:
     elif Access.ALLOWED in accesses:
         into.access = Access.ALLOWED
     into.is_owner = into.is_owner or old.is_owner
-    for column in ("title", "time_zone", "model"):
+    for column in KEPT_IF_EMPTY:
         setattr(into, column, getattr(into, column) or getattr(old, column))
     if into.answer_policy == Chat._meta.get_field("answer_policy").default:
         into.answer_policy = old.answer_policy
-    into.save(update_fields=["access", "is_owner", "title", "time_zone", "model", "answer_policy"])
-
-
-def _moved(key: SessionKey, to: ChatAddress) -> SessionKey:
-    return SessionKey(to.with_thread(key.address.thread_id), key.suffix)
+    into.refused_count += old.refused_count
+    parent = into.parent_id or old.parent_id
+    into.parent_id = None if parent in (old.pk, into.pk) else parent
+    columns = ["access", "is_owner", "answer_policy", "refused_count", "parent", *KEPT_IF_EMPTY]
+    into.save(update_fields=columns)
 
 
 def _follow(old: ChatAddress, new: ChatAddress, lanes: list[Lane]) -> None:
@@ -220,19 +260,20 @@ def _lanes_of(*chats: Chat) -> list[int]:
 
 
 def _lock_chats(*chats: Chat) -> bool:
-    """Lock chats and read them again; False if one was merged away meanwhile."""
+    """Lock chats and read them again; False if one was merged away or moved meanwhile."""
+    keys = [chat.chat_key for chat in chats]
     rows = Chat.objects.filter(pk__in=[chat.pk for chat in chats], merged_into=None)
     locked = list(rows.order_by("pk").select_for_update())
     for chat in chats:
         chat.refresh_from_db()
-    return len(locked) == len(chats)
+    return len(locked) == len(chats) and [chat.chat_key for chat in chats] == keys
 
 
 def _pointing_at(target: type[models.Model]) -> Iterator[tuple[type[models.Model], str]]:
     """Yield model and column of every ForeignKey to `target`, hidden ones and many-to-many tables included."""
     for relation in target._meta.get_fields(include_hidden=True):
-        if relation.auto_created and (relation.one_to_many or relation.one_to_one):
-            yield relation.related_model, relation.field.name
+        if isinstance(relation, models.ManyToOneRel):
+            yield relation.field.model, relation.field.name
 
 
 def _repoint(model: type[models.Model], column: str, old_pk: int, into_pk: int) -> None:

@@ -1,0 +1,117 @@
+"""What the tests of re-keying add to the stage: two addresses of one chat, and a chat with everything a chat can have."""
+
+import uuid
+from datetime import date, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from channels_app import outbox
+from channels_app.addresses import ChatAddress
+from channels_app.clock import DbNow
+from channels_app.models import Delivery, DeliveryState
+from memory_app.models import (
+    DreamRun,
+    DreamState,
+    MemoryCandidate,
+    MemoryItem,
+    MemoryTurn,
+    RecallReceipt,
+    TurnKind,
+)
+from memory_app.turns import NewTurn, append_turn, requeue
+from nahida.gateway.models import ApiKey
+from scheduler_app.models import BackgroundTask, CronJob, JobMode
+from sessions_app import lanes, rekey
+from sessions_app.models import Chat, Draft, Lane, Session
+from sessions_app.routing import start_session
+from tests.base import CommittedTestCase, NahidaTestCase, Stage
+
+OLD = ChatAddress("fake", "group", "-7001")
+NEW = ChatAddress("fake", "group", "-1007001")
+TOPIC = "55"
+MINUTE = timedelta(minutes=1)
+
+
+class MovingStage(Stage):
+    def move(self, to: ChatAddress = NEW, *, chat: Chat | None = None) -> Chat:
+        return rekey.move_chat(
+            chat or self.chat(OLD), to, reason="moved by a test", requeue=requeue
+        )
+
+    def append(self, where: ChatAddress, text: str, **details: object) -> MemoryTurn:
+        new = NewTurn(kind=TurnKind.MESSAGE, content=text, origin=str(where), **details)  # type: ignore[arg-type]
+        with transaction.atomic():
+            return append_turn(where, new)
+
+    def post(self, where: ChatAddress, *, state: str = DeliveryState.PENDING) -> Delivery:
+        with transaction.atomic():
+            delivery = outbox.post(lanes.lock(where).address, f"{state} to {where}")
+        assert delivery is not None
+        Delivery.objects.filter(pk=delivery.pk).update(state=state)
+        return delivery
+
+    def start_session(self, where: ChatAddress) -> Session:
+        with transaction.atomic():
+            return start_session(lanes.lock(where))
+
+    def hold(self, where: ChatAddress) -> uuid.UUID:
+        """Let a worker hold a lane with a live lease."""
+        token = lanes.claim(self.lane(where).pk)
+        assert token is not None
+        return token
+
+    def lose(self, where: ChatAddress) -> None:
+        """Let the holder of a lane be late."""
+        Lane.objects.filter(pk=self.lane(where).pk).update(lease_until=DbNow() - MINUTE)
+
+    def make_due(self, *addresses: ChatAddress) -> None:
+        for where in addresses:
+            Lane.objects.filter(pk=self.lane(where).pk).update(wake_at=DbNow() - MINUTE)
+
+    def furnish(self, where: ChatAddress) -> Chat:
+        """Give a chat two lanes and at least one row of every kind that can belong to it."""
+        topic = where.with_thread(TOPIC)
+        turn = self.append(where, f"said at {where}")
+        self.append(topic, f"said at {topic}")
+        session = self.start_session(topic)
+        self.append(topic, f"said anew at {topic}")
+        chat = self.chat(where)
+        for state in DeliveryState.values:
+            self.post(where, state=state)
+            self.post(topic, state=state)
+        scope = {"scope_type": "chat", "scope_id": str(where)}
+        item = MemoryItem.objects.create(
+            kind="fact", content="likes tea", source_session=session, source_turn=turn, **scope
+        )
+        MemoryCandidate.objects.create(kind="fact", source_session=session, **scope)
+        MemoryItem.objects.create(
+            scope_type="global", scope_id="__global__", kind="decision", source_session=session
+        )
+        RecallReceipt.objects.create(turn=turn, item=item, scope_type="chat", mode="keyword")
+        DreamState.objects.create(session=turn.session, dreamt_to=turn.pk)
+        DreamRun.objects.create(session=turn.session, night=date(2031, 5, 10))
+        CronJob.objects.create(
+            chat=chat, prompt="good morning", mode=JobMode.CRON, creator_session=session
+        )
+        BackgroundTask.objects.create(requester=turn.session, child=session, title="look it up")
+        key = ApiKey.objects.create(name=str(where), prefix=str(chat.pk), digest="d")
+        key.chats.add(chat)
+        Draft.objects.create(lane=self.lane(where), turn=turn.pk, token=uuid.uuid4())
+        Chat.objects.create(
+            chat_key=f"{chat.pk}-thread",
+            channel="fake",
+            target_type="thread",
+            target_id=f"{chat.pk}-thread",
+            parent=chat,
+        )
+        Chat.objects.filter(pk=chat.pk).update(created_at=timezone.now())
+        return chat
+
+
+class MovingTestCase(MovingStage, NahidaTestCase):
+    """A test inside one transaction."""
+
+
+class CommittedMovingTestCase(MovingStage, CommittedTestCase):
+    """A test of real transactions, for other threads."""
