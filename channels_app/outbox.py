@@ -8,13 +8,15 @@ ids; that these are in order of commit is why the lane of an address must be loc
 
 import logging
 import uuid
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from channels_app.addresses import API, WEB, ChatAddress
-from channels_app.channels import SendError, UnknownChannelError, get_channel
+from channels_app.channels import Channel, SendError, UnknownChannelError, get_channel
 from channels_app.clock import DbNow
 from channels_app.messages import OutboundMessage, OutboundPart
 from channels_app.models import UNFINISHED, Delivery, DeliveryState
@@ -26,18 +28,42 @@ LEASE = timedelta(seconds=60)  # longer than any HTTP time-out of a channel
 WAKE_AGAIN_AFTER = timedelta(seconds=30)
 GIVE_UP_AFTER = timedelta(hours=24)
 LONGEST_PAUSE_S = 300
+REASON_LENGTH = 1000  # characters
 
 
 def post(address: ChatAddress, text: str, *, reply_to: str = "") -> Delivery | None:
     """Queue a text for an address whose lane the caller has locked.
 
-    None for web and API chats: their answers are read from the database (D5).
+    None for web and API chats, whose answers are read from the database (D5), and for a text that shows nothing.
     """
-    assert transaction.get_connection().in_atomic_block, "the lane's lock lives in a transaction"
     if address.channel in (WEB, API):
         return None
     parts = [{"text": part, "plain": False} for part in _split(address, text)]
-    return Delivery.objects.create(address=str(address), parts=parts, reply_to=reply_to)
+    return _queue(address, parts, reply_to=reply_to) if parts else None
+
+
+def post_rest(pk: int, address: ChatAddress) -> Delivery:
+    """Queue what is not known to have arrived of a delivery, at the tail of an address whose lane the caller has locked.
+
+    The part whose fate is unknown is sent again: the owner who asks for it has looked. ValueError while it may still go out.
+    """
+    delivery = Delivery.objects.get(pk=pk)
+    if delivery.state not in (DeliveryState.UNKNOWN, DeliveryState.FAILED):
+        raise ValueError(
+            f"delivery {pk} is {delivery.state}: only the rest of an unknown or failed one is sent"
+        )
+    reply_to = delivery.reply_to if delivery.next_part == 0 else ""
+    return _queue(address, delivery.parts[delivery.next_part :], reply_to=reply_to)
+
+
+def _queue(address: ChatAddress, parts: Sequence[dict[str, Any]], *, reply_to: str) -> Delivery:
+    assert transaction.get_connection().in_atomic_block, "the lane's lock lives in a transaction"
+    return Delivery.objects.create(
+        address=str(address),
+        parts=parts,
+        reply_to=reply_to,
+        next_attempt_at=_pause_ends(address) or DbNow(),
+    )
 
 
 def _split(address: ChatAddress, text: str) -> list[str]:
@@ -70,28 +96,35 @@ def send(pk: int) -> SendError | None:
         return refusal
     for index in range(delivery.next_part, len(delivery.parts)):
         part = OutboundPart(**delivery.parts[index])
-        reply_to = delivery.reply_to if index == 0 else ""
-        while True:
-            if not _begin_part(delivery, token):
-                return None
-            try:
-                message_id = channel.send(OutboundMessage(delivery.to, part, reply_to))
-            except SendError as error:
-                if error.refused_markup and not part.plain:
-                    part = OutboundPart(part.text, plain=True)
-                    continue
-                _record(delivery, token, error)
-                return error
-            except Exception as error:
-                # Whatever broke, the request may have left.
-                logger.exception("sending delivery %s", pk)
-                broken = SendError(f"{type(error).__name__}: {error}")
-                _record(delivery, token, broken)
-                return broken
-            break
-        if not _part_sent(delivery, token, index, message_id):
+        try:
+            message_id = _send_part(channel, delivery, token, index, part)
+        except SendError as error:
+            _record(delivery, token, error)
+            return error
+        except Exception as error:
+            # Whatever broke, the request may have left.
+            logger.exception("sending delivery %s", pk)
+            broken = SendError(f"{type(error).__name__}: {error}")
+            _record(delivery, token, broken)
+            return broken
+        if message_id is None or not _part_sent(delivery, token, index, message_id):
             return None
     return None
+
+
+def _send_part(
+    channel: Channel, delivery: Delivery, token: uuid.UUID, index: int, part: OutboundPart
+) -> str | None:
+    """Send one part, a second time as plain text if its markup is refused. None: it is no longer ours to send."""
+    if not _begin_part(delivery, token):
+        return None
+    reply_to = delivery.reply_to if index == 0 else ""
+    try:
+        return channel.send(OutboundMessage(delivery.to, part, reply_to))
+    except SendError as error:
+        if part.plain or not error.refused_markup:
+            raise
+    return _send_part(channel, delivery, token, index, OutboundPart(part.text, plain=True))
 
 
 def claim(pk: int) -> uuid.UUID | None:
@@ -113,7 +146,10 @@ def _mine(delivery: Delivery, token: uuid.UUID, *states: DeliveryState) -> Query
 def _begin_part(delivery: Delivery, token: uuid.UUID) -> bool:
     """Say that a request is about to leave; from here on silence means `unknown`."""
     ours = _mine(delivery, token, DeliveryState.CLAIMED, DeliveryState.SENDING)
-    return bool(ours.update(state=DeliveryState.SENDING, lease_until=DbNow() + LEASE))
+    if not ours.update(state=DeliveryState.SENDING, lease_until=DbNow() + LEASE):
+        return False
+    delivery.refresh_from_db(fields=["address"])  # the chat may have moved since the last part
+    return True
 
 
 def _part_sent(delivery: Delivery, token: uuid.UUID, index: int, message_id: str) -> bool:
@@ -131,19 +167,19 @@ def _part_sent(delivery: Delivery, token: uuid.UUID, index: int, message_id: str
 
 def _record(delivery: Delivery, token: uuid.UUID, error: SendError) -> None:
     sending, unknown = DeliveryState.SENDING, DeliveryState.UNKNOWN
-    reason = str(error)[:1000]
-    if error.permanent or error.unreachable:
+    reason = str(error)[:REASON_LENGTH]
+    if error.retry_after is not None:
+        _pause_chat(delivery.to, _pause(delivery, error))
+    if error.permanent or error.unreachable or error.refused_markup:
         _mine(delivery, token, sending, unknown).update(state=DeliveryState.FAILED, error=reason)
     elif error.not_sent or error.migrated_to:
-        put_back = _mine(delivery, token, sending).update(
+        _mine(delivery, token, sending).update(
             state=DeliveryState.PENDING,
             token=None,
             woken_at=None,
             next_attempt_at=DbNow() + _pause(delivery, error),
             error=reason,
         )
-        if put_back and error.retry_after is not None:
-            _pause_chat(delivery.to, _pause(delivery, error))
     else:
         _mine(delivery, token, sending).update(state=unknown, error=reason)
 
@@ -152,40 +188,66 @@ def _pause(delivery: Delivery, error: SendError) -> timedelta:
     if error.migrated_to:
         return timedelta(0)
     if error.retry_after is not None:
-        return timedelta(seconds=error.retry_after)
-    return timedelta(seconds=min(2.0**delivery.attempts, LONGEST_PAUSE_S))
+        return timedelta(seconds=min(error.retry_after, GIVE_UP_AFTER.total_seconds()))
+    return timedelta(seconds=min(2 ** min(delivery.attempts, 10), LONGEST_PAUSE_S))
 
 
 def _pause_chat(address: ChatAddress, pause: timedelta) -> None:
     """A rate limit holds for the whole chat: its other topics wait too."""
+    sooner = _waiting_at(address).filter(next_attempt_at__lt=DbNow() + pause)
+    _update_each(sooner, next_attempt_at=DbNow() + pause)
+
+
+def _pause_ends(address: ChatAddress) -> datetime | None:
+    """Return until when the platform wants to be left alone with a chat: what comes new waits like the rest."""
+    put_off = _waiting_at(address).filter(next_attempt_at__gt=DbNow())
+    return max(put_off.values_list("next_attempt_at", flat=True), default=None)
+
+
+def _waiting_at(chat: ChatAddress) -> QuerySet[Delivery]:
+    """Return what waits for a chat, its topics included. Compared in Python: a key is never matched by its beginning."""
     waiting = Delivery.objects.filter(state=DeliveryState.PENDING)
-    at_chat = [
-        text
-        for text in waiting.values_list("address", flat=True).distinct()
-        if ChatAddress.parse(text).chat_key == address.chat_key
-    ]
-    later = Q(next_attempt_at__lt=DbNow() + pause)
-    waiting.filter(later, address__in=at_chat).update(next_attempt_at=DbNow() + pause)
+    addresses = waiting.values_list("address", flat=True).distinct()
+    at_chat = [text for text in addresses if ChatAddress.parse(text).chat_key == chat.chat_key]
+    return waiting.filter(address__in=at_chat)
 
 
 def sweep() -> None:
     """End what nobody works on any more: expired leases, and heads that waited for a day."""
     expired = Delivery.objects.filter(lease_until__lt=DbNow())
-    expired.filter(state=DeliveryState.CLAIMED).update(
-        state=DeliveryState.PENDING, token=None, woken_at=None
+    _update_each(
+        expired.filter(state=DeliveryState.CLAIMED),
+        state=DeliveryState.PENDING,
+        token=None,
+        woken_at=None,
     )
-    expired.filter(state=DeliveryState.SENDING).update(
-        state=DeliveryState.UNKNOWN, error="the worker was lost while the request was out"
+    _update_each(
+        expired.filter(state=DeliveryState.SENDING),
+        state=DeliveryState.UNKNOWN,
+        error="the worker was lost while the request was out",
     )
-    heads().filter(created_at__lt=DbNow() - GIVE_UP_AFTER).update(
-        state=DeliveryState.FAILED, error="not accepted by the platform for 24 hours"
+    _update_each(
+        heads().filter(created_at__lt=DbNow() - GIVE_UP_AFTER),
+        state=DeliveryState.FAILED,
+        error="not accepted by the platform for 24 hours",
     )
+
+
+def _update_each(deliveries: QuerySet[Delivery], **changes: Any) -> None:
+    """Update row by row: two statements over many rows could each wait for a row of the other."""
+    for pk in list(deliveries.values_list("pk", flat=True)):
+        deliveries.filter(pk=pk).update(**changes)
 
 
 def give_up(address: ChatAddress, reason: str) -> None:
-    """End everything that still waits for an address that cannot be reached."""
-    waiting = Delivery.objects.filter(address=str(address), state=DeliveryState.PENDING)
-    waiting.update(state=DeliveryState.FAILED, error=reason[:1000])
+    """End everything that still waits for a chat that cannot be reached, its topics included."""
+    _waiting_at(address).update(state=DeliveryState.FAILED, error=reason[:REASON_LENGTH])
+
+
+def fail(pk: int, reason: str) -> None:
+    """End a delivery that waits."""
+    waiting = Delivery.objects.filter(pk=pk, state=DeliveryState.PENDING)
+    waiting.update(state=DeliveryState.FAILED, error=reason[:REASON_LENGTH])
 
 
 def wake_due(limit: int) -> list[int]:
@@ -197,5 +259,6 @@ def wake_due(limit: int) -> list[int]:
 
 
 def next_head(address: ChatAddress) -> int | None:
-    """Return the delivery that may go out next at an address."""
-    return heads().filter(address=str(address)).values_list("pk", flat=True).first()
+    """Return the delivery that may go out now at an address."""
+    due = heads().filter(address=str(address), next_attempt_at__lte=DbNow())
+    return due.values_list("pk", flat=True).first()
