@@ -125,7 +125,7 @@ def append_turn(
         message_id=new.message_id,
         origin=new.origin,
         state=state,
-        metadata=new.metadata,
+        metadata=new.metadata | ({"part": True} if new.is_part else {}),
         sent_at=new.sent_at,
         delivery=new.delivery,
     )
@@ -149,9 +149,11 @@ def append_turn(
 def _pause(lane: Lane) -> timedelta:
     """R7: wait a moment for the next part, but not longer than the cap after the first one."""
     waiting = MemoryTurn.objects.pending().filter(lane=lane, batch=None)
-    first, *earlier = waiting.order_by("-pk").values_list("created_at", flat=True)
-    for at in earlier:
-        if first - at > PART_PAUSE:
+    last, *before = waiting.order_by("-pk").values_list("created_at", "metadata")
+    first = last[0]
+    for at, metadata in before:
+        # What is no part, or came long before, belongs to another message that waits here.
+        if not metadata.get("part") or first - at > PART_CAP:
             break
         first = at
     return max(min(PART_PAUSE, first + PART_CAP - timezone.now()), timedelta(0))
