@@ -27,11 +27,14 @@ LIFE_S = 300.0  # then the browser comes back, and its right to look is checked 
 
 @dataclass(slots=True)
 class Watch:
-    """One browser tab's view of one session, and what it has been told already."""
+    """One browser tab's view of one session, and what it has been told already.
+
+    Without a session it waits for the first one: another tab may begin it.
+    """
 
     user_pk: int
-    session_pk: int
-    after: int
+    session_pk: int | None
+    after: int = 0
     states: dict[int, tuple[str, str]] = field(default_factory=dict)
     draft: tuple[UUID, str] | None = None
     active_id: int | None = None
@@ -41,6 +44,8 @@ class Watch:
     def look(self) -> dict[str, Any]:
         """Return what changed since the last look; {} for nothing. Four queries at most."""
         mine = history.own(self.user_pk)
+        if self.session_pk is None:
+            return {"active": mine.active_id} if mine.active_id is not None else {}
         session = mine.sessions.filter(pk=self.session_pk).first()
         if session is None:
             return {"gone": True} if self.is_fresh else {}

@@ -126,14 +126,13 @@ def send(request: HttpRequest) -> JsonResponse:
 @require_GET
 @signed_in
 def events(request: HttpRequest) -> HttpResponseBase:
-    """Stream what happens in one session from a cursor on."""
+    """Stream what happens in one session from a cursor on; without one, wait for the user's first."""
     user = _user(request)
-    session = _chosen(history.own(user.pk), _number(request, "session"))
-    if session is None:
-        raise Http404
+    wanted = _number(request, "session")
+    session = _chosen(history.own(user.pk), wanted) if wanted is not None else None
     last = request.headers.get("Last-Event-ID") or request.GET.get("after") or ""
     after = int(last) if last.isascii() and last.isdigit() else 0
-    watch = stream.Watch(user.pk, session.pk, after)
+    watch = stream.Watch(user.pk, session.pk if session else None, after)
     return StreamingHttpResponse(
         stream.events(watch),
         content_type="text/event-stream",

@@ -19,7 +19,7 @@ class WatchTest(TestCase):
     def setUp(self) -> None:
         self.alice = User.objects.create_user("alice")
         self.first = self.append("hello")
-        self.watch = Watch(self.alice.pk, self.first.session_id, after=0)
+        self.watch = Watch(self.alice.pk, self.first.session_id)
 
     def append(self, text: str) -> MemoryTurn:
         with transaction.atomic():
@@ -92,7 +92,18 @@ class WatchTest(TestCase):
         self.assertNotIn("turns", changes)
         self.assertEqual(MemoryTurn.objects.get(pk=later.pk).session, session)
 
+    def test_it_waits_for_the_first_session(self) -> None:
+        """A page that was opened before anything was said learns of what another tab begins."""
+        bob = User.objects.create_user("bob")
+        watch = Watch(bob.pk, None)
+        self.assertEqual(watch.look(), {})
+
+        with transaction.atomic():
+            lane = lanes.lock(ChatAddress.web(bob.pk))
+
+        self.assertEqual(watch.look(), {"active": lane.active_session_id})
+
     def test_it_shows_nothing_of_another_user(self) -> None:
         bob = User.objects.create_user("bob")
 
-        self.assertEqual(Watch(bob.pk, self.first.session_id, after=0).look(), {"gone": True})
+        self.assertEqual(Watch(bob.pk, self.first.session_id).look(), {"gone": True})

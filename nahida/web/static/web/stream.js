@@ -29,8 +29,8 @@ export class Stream {
 
   resume() {
     this.close();
-    if (this.#session === null) return;
-    const parameters = new URLSearchParams({ session: this.#session, after: this.#cursor });
+    const parameters = new URLSearchParams({ after: this.#cursor });
+    if (this.#session !== null) parameters.set("session", this.#session);
     const source = new EventSource(`${this.#url}?${parameters}`);
     source.onopen = () => {
       this.#pause = FIRST_PAUSE_MS;
