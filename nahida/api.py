@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.request import UnreadablePostError
 from ninja import NinjaAPI, Router
@@ -36,6 +36,7 @@ STATUS: Mapping[type[Exception], int] = {
     InvalidRequestError: 400,
     ValidationError: 400,
     UnreadablePostError: 400,
+    DataError: 400,
     UnauthenticatedError: 401,
     VerificationError: 401,
     ForbiddenError: 403,
@@ -51,6 +52,7 @@ STATUS: Mapping[type[Exception], int] = {
 DETAIL: Mapping[type[Exception], str] = {
     RequestDataTooBig: "the request is too big: send less at once",
     UnreadablePostError: "the request ended before its body did",
+    DataError: "a value is longer than its column or holds what the database cannot",
     OperationalError: "the database does not answer: try again later",
     InterfaceError: "the database does not answer: try again later",
 }

@@ -1,7 +1,7 @@
 """Watch a turn until it is answered, from the database alone: so it works whichever machine runs the turn."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,7 +41,7 @@ class _Glance:
     text: str = ""
 
 
-async def follow(turn_id: int, *, stopping: Callable[[], bool]) -> AsyncIterator[Update]:
+async def follow(turn_id: int, *, stopping: Callable[[], bool]) -> AsyncGenerator[Update, None]:
     """Yield a turn's updates up to the last one, or until this process is `stopping`.
 
     Raises `MemoryTurn.DoesNotExist` if there is no such turn, or no longer. Two queries a look.

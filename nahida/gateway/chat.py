@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from decimal import Decimal
 from typing import Annotated, Any
@@ -29,7 +29,7 @@ from nahida.agent.follow import Update, end_of, follow
 from nahida.agent.intake import Outcome, accept
 from nahida.gateway import oneoff
 from nahida.gateway.auth import BearerKey, Caller, caller_of
-from nahida.gateway.fields import Key, Name, Text
+from nahida.gateway.fields import Key, Name, Text, require_room
 from nahida.gateway.idempotency import IdempotencyName, once
 from nahida.gateway.paging import MAX_ID
 from nahida.gateway.problems import (
@@ -46,6 +46,7 @@ from sessions_app.routing import find_chat, resume_session
 router = Router(tags=["chat"])
 
 LONGEST_WAIT_S = 300
+MAX_ACCOUNT = MemoryTurn._meta.get_field("sender").max_length or 0  # escapes make it longer
 COMMENT_EVERY_S = 15  # proxies end a stream that is silent for longer
 EVENT_STREAM = "text/event-stream"
 STREAM_RESPONSE: dict[str, Any] = {
@@ -163,7 +164,7 @@ def _take_in(caller: Caller, question: Question) -> int:
             event_key=event,
             message_id=event,
             text=question.text,
-            sender=Sender(account=account(API, address.target_id), name=question.user or ""),
+            sender=Sender(_account(address), name=question.user or ""),
             addressed=True,
         )
     )
@@ -174,6 +175,13 @@ def _take_in(caller: Caller, question: Question) -> int:
     if chat := find_chat(address):
         caller.take_in(chat)
     return accepted.turn_id
+
+
+def _account(address: ChatAddress) -> str:
+    text = account(API, address.target_id)
+    if len(text) > MAX_ACCOUNT:
+        raise InvalidRequestError("the user has too many odd characters: choose a plainer name")
+    return text
 
 
 def _address(caller: Caller, question: Question) -> ChatAddress:
@@ -195,9 +203,11 @@ def _address(caller: Caller, question: Question) -> ChatAddress:
 
 def _address_of(session: str) -> ChatAddress:
     try:
-        return SessionKey.parse(session).address
+        address = SessionKey.parse(session).address
+        require_room(address)
     except AddressError as error:
         raise NotFoundError("session", session) from error
+    return address
 
 
 def _is_own(caller: Caller, address: ChatAddress) -> bool:
@@ -220,7 +230,7 @@ def _answer(caller: Caller, turn_id: int) -> ChatAnswer:
     """Return what a question has come to. Raises `NotFoundError` for turns that the key did not ask for."""
     questions = MemoryTurn.objects.filter(role=Role.USER, lane__isnull=False)
     turn = questions.select_related("answered_by", "session__chat").filter(pk=turn_id).first()
-    chat = turn and turn.session.chat
+    chat = turn.session.chat if turn else None
     if turn is None or chat is None or not _is_own(caller, chat.address):
         raise NotFoundError("turn", turn_id)
     end = end_of(turn)
@@ -260,7 +270,7 @@ async def _wait(turn_id: int, seconds: float) -> None:
                 pass
 
 
-def _updates(turn_id: int) -> Any:
+def _updates(turn_id: int) -> AsyncGenerator[Update, None]:
     return follow(turn_id, stopping=stopping.is_set)
 
 

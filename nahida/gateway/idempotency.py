@@ -11,19 +11,16 @@ from django.utils import timezone
 from ninja import Header
 
 from nahida.gateway.auth import caller_of
-from nahida.gateway.fields import MAX_NAME
+from nahida.gateway.fields import Name
 from nahida.gateway.models import IdempotencyKey
 from nahida.gateway.problems import RequestError
 
 KEPT_FOR = timedelta(days=7)
 
 IdempotencyName = Annotated[
-    str | None,
+    Name | None,
     Header(
-        None,
         alias="Idempotency-Key",
-        min_length=1,
-        max_length=MAX_NAME,
         description="a name of your choice: sent again with the same body, it gets the same answer",
     ),
 ]

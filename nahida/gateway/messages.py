@@ -13,7 +13,7 @@ from memory_app.turns import write_out
 from nahida import queue
 from nahida.agent.tools.message import How, outgoing, sent
 from nahida.gateway.auth import BearerKey, Caller, caller_of
-from nahida.gateway.fields import MAX_KEY, Text
+from nahida.gateway.fields import MAX_KEY, Text, require_room
 from nahida.gateway.idempotency import IdempotencyName, once
 from nahida.gateway.problems import NotFoundError, problems
 from sessions_app.routing import find_chat
@@ -59,6 +59,7 @@ def send(
 ) -> dict[str, Any]:
     caller = caller_of(request)
     address = ChatAddress.target(payload.target)
+    require_room(address)
     return once(request, idempotency_key, lambda: _send(caller, address, payload))
 
 

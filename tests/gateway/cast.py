@@ -28,9 +28,12 @@ class GatewayTestCase(TestCase):
         return f"Bearer {text}"
 
     def call(self, method: str, path: str, *, key: str, body: Any = None, **headers: str) -> Any:
-        request = {"data": json.dumps(body), "content_type": "application/json"} if body else {}
         return self.client.generic(
-            method, path, headers={"authorization": key, **headers}, **request
+            method,
+            path,
+            json.dumps(body) if body is not None else "",
+            content_type="application/json",
+            headers={"authorization": key, **headers},
         )
 
     def get(self, path: str, *, key: str, **query: str) -> Any:

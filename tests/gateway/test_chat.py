@@ -1,6 +1,7 @@
 """Questions over the API. `answer` and `drain` stand for the worker."""
 
 from datetime import timedelta
+from typing import Any
 from unittest.mock import patch
 
 from django.utils import timezone
@@ -18,12 +19,12 @@ from tests.gateway.cast import ALICE, GatewayTestCase, answer, say
 
 
 class ChatTestCase(NahidaTestCase, GatewayTestCase):
-    def ask(self, text: str, *, key: str, **body: object) -> dict:
+    def ask(self, text: str, *, key: str, **body: object) -> Any:
         response = self.post("/api/chat", {"text": text, "wait_s": 0, **body}, key=key)
         assert response.status_code in (200, 202), response.content
         return response.json()
 
-    def look(self, turn_id: int, *, key: str) -> dict:
+    def look(self, turn_id: int, *, key: str) -> Any:
         response = self.get(f"/api/chat/{turn_id}", key=key)
         assert response.status_code == 200, response.content
         return response.json()
@@ -96,7 +97,7 @@ class AskTest(ChatTestCase):
     def test_it_refuses_what_it_does_not_know(self) -> None:
         key = self.key("chat")
 
-        for body in (
+        bodies: tuple[Any, ...] = (
             {},
             [],
             {"text": 5},
@@ -104,10 +105,12 @@ class AskTest(ChatTestCase):
             {"text": "hi", "user": ""},
             {"text": "hi", "user": "~qi"},
             {"text": "hi", "user": "x" * 201},
+            {"text": "hi", "user": ":" * 150},
             {"text": "hi", "wait_s": 3601},
             {"text": "x" * 100_001},
-        ):
-            response = self.post("/api/chat", body or {"nothing": 1}, key=key)
+        )
+        for body in bodies:
+            response = self.post("/api/chat", body, key=key)
             assert response.status_code == 400, body
             assert response["Content-Type"] == "application/problem+json"
 
@@ -192,6 +195,8 @@ class SessionTest(ChatTestCase):
             {"session": ALICE},
             {"session": "api:1"},
             {"session": "nonsense"},
+            {"session": f"{session}%00"},
+            {"session": f"{session}:topic:{'x' * 201}"},
         ):
             response = self.post("/api/chat", {"text": "hi", **body}, key=other)
             assert response.status_code == 404, body

@@ -1,5 +1,6 @@
 import tomllib
 from datetime import timedelta
+from typing import Any
 from unittest.mock import patch
 
 from django.conf import settings
@@ -45,10 +46,9 @@ class ProbesTest(GatewayTestCase):
         response = self.client.get("/readyz")
 
         assert response.status_code == 503
-        assert response.json()["reasons"] == [
-            "ticker was last heard of 121 s ago",
-            "qcluster has given no sign of life yet",
-        ]
+        silent, missing = response.json()["reasons"]
+        assert silent.startswith("ticker was last heard of 12")
+        assert missing == "qcluster has given no sign of life yet"
 
     def test_it_is_not_ready_without_a_database_and_shows_no_secret(self) -> None:
         error = OperationalError("connection to db.internal failed for user nahida")
@@ -61,7 +61,7 @@ class ProbesTest(GatewayTestCase):
 
 
 class ReportTest(GatewayTestCase):
-    def report(self) -> dict:
+    def report(self) -> Any:
         response = self.get("/api/health", key=self.key("health"))
         assert response.status_code == 200, response.content
         return response.json()

@@ -116,6 +116,7 @@ class AuthenticateTest(GatewayTestCase):
             self.get(self.path, key=key)
             third = ApiKey.objects.get().last_used_at
 
+        assert first is not None
         assert first == second
         assert third == first + timedelta(seconds=70)
 

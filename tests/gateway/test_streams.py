@@ -42,7 +42,8 @@ class WatchTestCase(GatewayTestCase):
 class FollowTest(WatchTestCase):
     async def updates(self, *steps: Callable[[], None]) -> list[tuple[str, str]]:
         """Follow the turn and do one step between any two updates."""
-        found, coming = [], list(steps)
+        found: list[tuple[str, str]] = []
+        coming = list(steps)
         async with aclosing(follow(self.turn_id, stopping=never)) as updates:
             async for update in updates:
                 found.append((update.kind, update.text))
