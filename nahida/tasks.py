@@ -2,6 +2,7 @@
 
 from nahida.agent import delivery, turns
 from nahida.agent.model import chain_for
+from nahida.gateway import idempotency, oneoff
 from nahida.ops import heartbeat, ticker
 
 
@@ -18,6 +19,8 @@ def beat() -> None:
 
 
 def sweep() -> None:
-    """Once a minute: say that the workers live, and do the ticker's round in case no ticker runs."""
+    """Once a minute: say that the workers live, do the ticker's round in case no ticker runs, and clear away."""
     beat()
     ticker.tick()
+    oneoff.erase_old()
+    idempotency.forget_old()

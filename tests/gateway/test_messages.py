@@ -7,7 +7,8 @@ from django.test import Client
 from channels_app.models import Delivery
 from memory_app.models import MemoryTurn
 from nahida.gateway import keys
-from nahida.gateway.models import ApiKey
+from nahida.gateway.idempotency import KEPT_FOR, forget_old
+from nahida.gateway.models import ApiKey, IdempotencyKey
 from sessions_app.models import Access, Chat, Session
 from tests.base import CommittedTestCase
 from tests.gateway.cast import GatewayTestCase, chat_of, lane_of
@@ -203,3 +204,13 @@ class IdempotencyTest(GatewayTestCase):
         )
 
         assert response.status_code == 400
+
+    def test_it_forgets_a_name_after_a_week(self) -> None:
+        lane_of(GROUP)
+        key, body = self.key("send"), {"target": GROUP, "text": "hello"}
+        self.post("/api/send", body, key=key, **self.name)
+        kept = IdempotencyKey.objects.get()
+        IdempotencyKey.objects.update(created_at=kept.created_at - KEPT_FOR)
+
+        assert forget_old() == 1
+        assert not IdempotencyKey.objects.exists()
