@@ -16,6 +16,7 @@ from channels_app.clock import DbNow
 from channels_app.models import Delivery, DeliveryState
 from nahida.ops.health import SILENT_AFTER_S, heartbeats, stalled_for
 from nahida.ops.supervisor import Program, stall_reason
+from sessions_app.lanes import LEASE
 from sessions_app.models import Lane
 
 P = ParamSpec("P")
@@ -44,8 +45,9 @@ def programs(*, host: str, port: int) -> Iterator[Program]:
 
 def forget_wake_ups() -> None:
     """Have all that is due woken again: the cluster before may have died with the wake-ups in hand."""
-    Lane.objects.filter(woken_at__isnull=False).update(woken_at=None)
-    Delivery.objects.filter(woken_at__isnull=False).update(woken_at=None)
+    Lane.objects.filter(wake_at__isnull=False, woken_at__isnull=False).update(woken_at=None)
+    waiting = Delivery.objects.filter(state=DeliveryState.PENDING, woken_at__isnull=False)
+    waiting.update(woken_at=None)
 
 
 def serve_sickness(uptime: float) -> str:
@@ -58,7 +60,24 @@ def cluster_sickness(uptime: float) -> str:
         return ""
     if (kept := unacknowledged(uptime)) > MOST_UNACKNOWLEDGED:
         return f"{kept} finished tasks are still in the queue"
-    return _sickness(uptime, beat="qcluster", waiting=stalled_for)
+    return _sickness(uptime, beat="qcluster", waiting=unclaimed_for)
+
+
+def unclaimed_for() -> float:
+    """Return for how many seconds work has waited while no worker took any: more of it than they can do is no stall."""
+    waiting = stalled_for()
+    return min(waiting, seconds_since_claim()) if waiting else 0.0
+
+
+def seconds_since_claim() -> float:
+    """Return the seconds since a worker took, or renewed, a lane that it has let go again. One query."""
+    free = Lane.objects.filter(token=None, lease_until__isnull=False).annotate(now=DbNow())
+    last = free.order_by("-lease_until").values_list("lease_until", "now").first()
+    if last is None:
+        return math.inf
+    lease_until, now = last
+    assert lease_until is not None  # as filtered
+    return max(0.0, float((now - lease_until + LEASE).total_seconds()))
 
 
 def unacknowledged(uptime: float) -> int:

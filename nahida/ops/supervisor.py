@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 GUARD = Path(__file__).with_name("guard.py")
 START_S = 10.0  # what a program may need to import all that it is made of
+MOST_PATIENCE = 16.0
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -96,6 +97,7 @@ class _Running:
         self.started = time.monotonic()
         self.kill_at: float | None = None
         self.complaint = ""  # why it has to go, as the thread that looks after it found
+        self.is_doubted = False  # the last look found a reason
         self.line, theirs = socket.socketpair()
         with theirs:
             self.guard = subprocess.Popen(  # noqa: S603 (our own command)
@@ -142,6 +144,7 @@ class _Keeper:
         self.running: _Running | None = None
         self.start_at = 0.0
         self.early_ends = 0
+        self.patience = 1.0  # doubled by each restart of what seemed sick: it may only be slow
 
     def step(self, *, stopping: bool) -> None:
         """Do what is due now."""
@@ -174,9 +177,32 @@ class _Keeper:
         except Exception:
             logger.exception("what is due at the start of %s failed", self.program.name)
 
+    def look(self) -> bool:
+        """Ask how the program is; True if it has to go.
+
+        It has to when there is a reason twice in a row: one look may fall between the end of a
+        long wait and the worker that is on its way.
+        """
+        running = self.running
+        if running is None:
+            return False
+        uptime = time.monotonic() - running.started
+        try:
+            reason = self.program.sick(uptime / self.patience)
+        except Exception:
+            logger.exception("cannot tell how %s is", self.program.name)
+            return False
+        running.complaint = reason if running.is_doubted else ""
+        running.is_doubted = reason != ""
+        if not reason and uptime > self.timing.steady * self.patience:
+            self.patience = 1.0
+        return running.complaint != ""
+
     def _bury(self, running: _Running, *, stopping: bool) -> None:
         end = running.bury()
         self.running = None
+        if running.complaint:
+            self.patience = min(2 * self.patience, MOST_PATIENCE)
         if stopping:
             return
         now = time.monotonic()
@@ -264,11 +290,5 @@ class Supervisor:
         """Note what ails each program. Runs in a thread: a look may wait for a database."""
         while not self.closing.wait(self.timing.check):
             for keeper in self.keepers:
-                if (running := keeper.running) is None:
-                    continue
-                try:
-                    running.complaint = keeper.program.sick(time.monotonic() - running.started)
-                except Exception:
-                    logger.exception("cannot tell how %s is", keeper.program.name)
-                if running.complaint:
+                if keeper.look():
                     wakeup.send(b"\0")

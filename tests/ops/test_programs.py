@@ -41,6 +41,13 @@ class SicknessTests(TestCase):
 
         assert cluster_sickness(LONG) == "work waits for 100 s"
 
+    def test_it_takes_much_work_for_no_stall(self) -> None:
+        """While lanes are claimed and let go the cluster works, however long the queue is."""
+        self.lane(wake_at=ago(100))
+        self.lane(1, lease_until=ago(-25))
+
+        assert cluster_sickness(LONG) == ""
+
     def test_it_waits_while_every_worker_is_busy(self) -> None:
         self.lane(wake_at=ago(100))
         Heartbeat.objects.update(at=ago(1_000))
