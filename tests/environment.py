@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 data = tempfile.mkdtemp(prefix="nahida-tests-")
+Path(data, "static").mkdir()
 atexit.register(shutil.rmtree, data, ignore_errors=True)
 
 os.environ |= {

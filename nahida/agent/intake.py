@@ -51,6 +51,9 @@ def accept(message: InboundMessage) -> Accepted:
     if not message.address.typed:
         logger.warning("%s: no chat type, so nothing is stored or answered", message.address)
         return Accepted(Outcome.IGNORED)
+    if "\0" in f"{message.address.target_id}{message.address.thread_id}":
+        logger.warning("%s: an id with a NUL cannot be stored", message.address)
+        return Accepted(Outcome.IGNORED)
     message = _storable(message)
     for attempt in range(1, DEADLOCK_ATTEMPTS + 1):
         try:

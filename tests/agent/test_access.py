@@ -186,6 +186,13 @@ class IntakeTests(NahidaTestCase):
         turn = MemoryTurn.objects.get(role="user")
         self.assertEqual((turn.content, turn.sender_name), ("hithere \ufffd", "x\ufffd"))
 
+    def test_it_takes_nothing_from_an_id_that_cannot_be_stored(self):
+        """The same on both databases, though SQLite could keep it."""
+        with self.assertLogs("nahida.agent.intake", "WARNING"):
+            accepted = self.say(ChatAddress("fake", "private", "1\x00"), "hi")
+
+        self.assertEqual(accepted.outcome, Outcome.IGNORED)
+
     def test_it_makes_one_session_for_a_chat(self):
         self.model.enqueue("1", "2")
         self.say(ALICE, "one")
