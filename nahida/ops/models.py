@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from django.db import models
-from django.db.models import Q
 from django.utils import timezone
 
 
