@@ -104,7 +104,7 @@ class HistoryTests(NahidaTestCase):
         batch = MemoryTurn.objects.filter(role="user").order_by("-pk")[:1]
         turn = batch[0]
 
-        messages = context.build(turn.session.chat, turn.session, [turn], history_tokens=400)
+        messages = context.build(self.chat(ALICE), turn.session, [turn], history_tokens=400)
 
         text = str(messages)
         self.assertIn("question 7", text)

@@ -2,19 +2,20 @@
 
 from channels_app.addresses import ChatAddress
 from memory_app.models import MemoryTurn, TurnKind
+from nahida.agent.vocabulary import Reply, ToolCall
 from sessions_app.models import Access, Chat, Session
 from tests.base import ALICE, BOB, GROUP, NahidaTestCase
-from tests.fakes.model import call
+from tests.fakes.model import call, calls
 
 ELSEWHERE = ChatAddress("fake", "group", "20001")
 
 
 class MessageToolTests(NahidaTestCase):
-    def ask(self, *calls: object, owner: bool = True) -> list[str]:
+    def ask(self, *scripts: Reply, owner: bool = True) -> list[str]:
         """Let alice's turn make these tool calls; return what the model was told of each."""
         self.say(ALICE, "/help")
         Chat.objects.filter(chat_key=str(ALICE)).update(is_owner=owner)
-        self.model.enqueue(*calls, "done")
+        self.model.enqueue(*scripts, "done")
         self.say(ALICE, "please tell them")
         self.work()
         return [request.last for request in self.model.requests[1:]]
@@ -112,9 +113,6 @@ class MessageToolTests(NahidaTestCase):
         self.assertEqual(self.sent(ALICE).count("one"), 1)
 
     def test_it_tells_the_model_what_is_wrong_with_a_call(self):
-        from nahida.agent.vocabulary import ToolCall
-        from tests.fakes.model import calls
-
         told = self.ask(
             calls(ToolCall("1", "message", "{not json")),
             calls(ToolCall("2", "nonsense", "{}")),
