@@ -22,6 +22,8 @@ from sessions_app.models import Lane
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# What a cluster may need on a busy machine until it takes its first task: restarted before, it would never come to it.
+SLOW_START_S = 60.0
 MOST_UNACKNOWLEDGED = 20  # more than workers die of
 
 
@@ -60,13 +62,19 @@ def cluster_sickness(uptime: float) -> str:
         return ""
     if (kept := unacknowledged(uptime)) > MOST_UNACKNOWLEDGED:
         return f"{kept} finished tasks are still in the queue"
-    return _sickness(uptime, beat="qcluster", waiting=unclaimed_for)
+    return _sickness(uptime, beat="qcluster", waiting=partial(unclaimed_for, uptime))
 
 
-def unclaimed_for() -> float:
-    """Return for how many seconds work has waited while no worker took any: more of it than they can do is no stall."""
+def unclaimed_for(uptime: float) -> float:
+    """Return for how many seconds work has waited while no worker took any.
+
+    More of it than they can do is no stall, nor is a cluster that has not yet begun.
+    """
     waiting = stalled_for()
-    return min(waiting, seconds_since_claim()) if waiting else 0.0
+    if not waiting:
+        return 0.0
+    idle = seconds_since_claim()
+    return min(waiting, idle if idle < uptime else uptime - SLOW_START_S)
 
 
 def seconds_since_claim() -> float:

@@ -25,7 +25,6 @@ logger = logging.getLogger(__name__)
 
 GUARD = Path(__file__).with_name("guard.py")
 START_S = 10.0  # what a program may need to import all that it is made of
-MOST_PATIENCE = 16.0
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -144,7 +143,6 @@ class _Keeper:
         self.running: _Running | None = None
         self.start_at = 0.0
         self.early_ends = 0
-        self.patience = 1.0  # doubled by each restart of what seemed sick: it may only be slow
 
     def step(self, *, stopping: bool) -> None:
         """Do what is due now."""
@@ -186,23 +184,18 @@ class _Keeper:
         running = self.running
         if running is None:
             return False
-        uptime = time.monotonic() - running.started
         try:
-            reason = self.program.sick(uptime / self.patience)
+            reason = self.program.sick(time.monotonic() - running.started)
         except Exception:
             logger.exception("cannot tell how %s is", self.program.name)
             return False
         running.complaint = reason if running.is_doubted else ""
         running.is_doubted = reason != ""
-        if not reason and uptime > self.timing.steady * self.patience:
-            self.patience = 1.0
         return running.complaint != ""
 
     def _bury(self, running: _Running, *, stopping: bool) -> None:
         end = running.bury()
         self.running = None
-        if running.complaint:
-            self.patience = min(2 * self.patience, MOST_PATIENCE)
         if stopping:
             return
         now = time.monotonic()

@@ -48,6 +48,14 @@ class SicknessTests(TestCase):
 
         assert cluster_sickness(LONG) == ""
 
+    def test_it_gives_a_cluster_time_to_begin(self) -> None:
+        """Until it takes its first task it may still be starting."""
+        self.lane(wake_at=ago(500))
+        self.lane(1, lease_until=ago(470))  # claimed 500 s ago, by the cluster before
+
+        assert cluster_sickness(110) == ""
+        assert cluster_sickness(125) == "work waits for 65 s"
+
     def test_it_waits_while_every_worker_is_busy(self) -> None:
         self.lane(wake_at=ago(100))
         Heartbeat.objects.update(at=ago(1_000))

@@ -188,17 +188,6 @@ def test_it_wants_a_reason_twice_in_a_row(stage: Stage) -> None:
     assert not eventually(lambda: len(stage.pids("leader")) >= 2, within=1)
 
 
-def test_it_gives_a_restarted_program_twice_the_time(stage: Stage) -> None:
-    """Whoever is always restarted before it is ready never gets ready."""
-    stage.start("time.sleep(60)", sick="lambda uptime: 'slow' if uptime > 0.4 else ''")
-    assert eventually(lambda: len(stage.pids("leader")) >= 3)
-    first, second, third = (
-        (stage.folder / f"leader-{pid}").stat().st_mtime for pid in stage.pids("leader")[:3]
-    )
-
-    assert third - second > second - first
-
-
 def test_it_survives_a_look_that_fails(stage: Stage) -> None:
     stage.start("time.sleep(0.4); sys.exit()", sick="lambda uptime: 1 / 0")
 
