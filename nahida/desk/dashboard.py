@@ -18,6 +18,9 @@ from sessions_app.models import Access, Chat
 
 STALLED_S = 30  # longer than any wake-up takes
 
+# Outcomes of a model call that brought what was asked, or that a person cut short.
+USEFUL = ("stop", "length", "tool_calls", "stopped")
+
 Person = User | AnonymousUser
 
 
@@ -109,7 +112,7 @@ def _usage() -> Mapping[str, Any]:
         .values("model")
         .annotate(
             calls=Count("pk"),
-            bad=Count("pk", filter=~Q(outcome__in=["stop", "tool_calls", "stopped"])),
+            failed=Count("pk", filter=~Q(outcome__in=USEFUL)),
             tokens_in=Sum("tokens_in"),
             tokens_out=Sum("tokens_out"),
             cost=Sum("cost"),
@@ -120,14 +123,14 @@ def _usage() -> Mapping[str, Any]:
         [
             row["model"],
             row["calls"],
-            row["bad"],
+            row["failed"],
             f"{row['tokens_in']:,}",
             f"{row['tokens_out']:,}",
             "—" if row["cost"] is None else f"{row['cost']:.4f}",
         ]
         for row in by_model
     ]
-    return _table(["Model", "Requests", "Of them in vain", "Tokens in", "Tokens out", "Cost"], rows)
+    return _table(["Model", "Requests", "Failed", "Tokens in", "Tokens out", "Cost"], rows)
 
 
 def _heartbeats() -> Mapping[str, Any]:
