@@ -176,6 +176,13 @@ def test_it_cuts_no_character_in_two():
     assert all(part.encode("utf-8") for part in parts)
 
 
+@pytest.mark.parametrize("blank", [" ", "\u200b", "\t\n"])
+def test_it_leaves_out_a_part_that_would_show_nothing(blank):
+    parts = split_text(f"before{blank * 500}after", 100)
+
+    assert [visible(part) for part in parts] == ["before", "after"]
+
+
 @pytest.mark.parametrize("text", ["", " \n\n ", "\u200b", "  \n\u200b", "\ufeff\u2060\u00ad"])
 def test_it_makes_nothing_of_a_blank_text(text):
     assert split_text(text, 4096) == []
