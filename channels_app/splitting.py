@@ -30,20 +30,20 @@ def split_text(text: str, limit: int) -> list[str]:
         head = rest[: _beside_fences(rest, _cut(rest, room), opening=opening)]
         rest = rest[len(head) :].lstrip("\n")
         fence = _open_fence(opening + head)
-        if not _is_blank(head):
+        if not is_blank(head):
             parts.append(opening + head.rstrip("\n") + (f"\n{_marks(fence)}" if fence else ""))
         if fence and (closing := _closing_line(rest, fence)):
             fence = ""
             rest = rest[len(closing) :].lstrip("\n")
         opening = f"{fence}\n" if fence else ""
-    return [*parts, opening + rest] if not _is_blank(rest) else parts
+    return [*parts, opening + rest] if not is_blank(rest) else parts
 
 
 def units(text: str) -> int:
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-def _is_blank(text: str) -> bool:
+def is_blank(text: str) -> bool:
     """Does it show nothing? Platforms refuse a text of spaces, zero-width ones included."""
     return all(
         character.isspace() or unicodedata.category(character) in ("Cf", "Cc") for character in text

@@ -3,6 +3,8 @@
 import json
 import re
 
+from channels_app.splitting import is_blank
+
 NO_REPLY = "NO_REPLY"
 TOKENS = (NO_REPLY, "HEARTBEAT_OK", "[SILENT]")
 
@@ -19,7 +21,7 @@ _LONGEST_SIGNAL = 400  # characters, with everything that may be wrapped around 
 
 def spoken(text: str) -> str:
     """Return what of an answer is to be delivered: "" if it only says that nothing is."""
-    bare = text.strip()
+    bare = "" if is_blank(text) else text.strip()
     if len(bare) <= _LONGEST_SIGNAL and _ONLY_TOKENS.fullmatch(_out_of_envelope(bare)):
         return ""
     if not _TOKEN.search(bare):

@@ -17,6 +17,7 @@ from django.db import DatabaseError, InterfaceError, connection
 
 from channels_app.addresses import API, WEB
 from channels_app.models import Delivery
+from channels_app.splitting import is_blank
 from memory_app import toolcalls, turns
 from memory_app.models import MemoryTurn, ModelCall, TurnKind, TurnState
 from memory_app.turns import Answer, Take
@@ -216,7 +217,7 @@ class _Work:
             return Answer(text, reply_to=reply_to, metadata=metadata)
         if reply.finish == "content_filter":
             return Answer(REFUSED, is_notice=True, reply_to=last.message_id)
-        if reply.text.strip() or said_something:
+        if said_something or not is_blank(reply.text):
             return Answer()  # it chose to say nothing more
         return Answer(NOTHING_SAID, is_notice=True, reply_to=last.message_id)
 

@@ -22,7 +22,7 @@ from nahida.agent.signals import TOKENS, showable, spoken
         '```json\n{"answer": {"text": "HEARTBEAT_OK"}}\n```',
         "NO_REPLY\nNO_REPLY",
         "",
-        " \u200b\n".replace("\u200b", " "),
+        " \n\u200b",
     ],
 )
 def test_it_delivers_nothing_when_only_a_signal_is_said(text: str):

@@ -2,6 +2,7 @@
 
 from channels_app.channels import SendError
 from channels_app.models import Delivery, DeliveryState
+from nahida.agent.turns import NOTHING_SAID
 from tests.base import ALICE
 from tests.outbox.stage import BAD_MARKUP, NOT_SENT, REFUSED, TIMED_OUT, OutboxTestCase
 
@@ -98,3 +99,12 @@ class PartTests(OutboxTestCase):
                 self.post(text)
 
         self.assertFalse(Delivery.objects.exists())
+
+    def test_it_says_so_when_the_model_said_nothing(self):
+        """An answer of invisible characters is no answer: silence would look like a fault."""
+        self.model.enqueue("  \n\u200b")
+
+        self.say(ALICE, "hi")
+        self.work()
+
+        self.assertEqual(self.sent(ALICE), [NOTHING_SAID])
