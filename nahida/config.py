@@ -297,7 +297,8 @@ class _Reader:
             max_tokens_field="max_tokens",
             max_output_tokens=400,  # some ten seconds on two cores
             context_tokens=4_096,
-            temperature=0.2,  # it is small, and wanders off at more
+            temperature=0.2,  # it is small: it wanders off at more, and says the same again and again
+            extra_body={"repeat_penalty": 1.15},
             local=True,
         )
 

@@ -8,6 +8,7 @@ import platform
 import signal
 import socket
 import time
+import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class Pieces:
 
 def run(pieces: Pieces) -> int:
     """Run until SIGTERM or SIGINT; return the exit code."""
+    # Said of static files, which are small and served whole; our own streams are asynchronous.
+    warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators")
     config = uvicorn.Config(
         "nahida.asgi:application",
         lifespan="off",
