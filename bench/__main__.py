@@ -1,0 +1,56 @@
+"""The command line of bin/bench. Each broker is tried in a process of its own, as Django has one database each."""
+
+import argparse
+import os
+import subprocess
+import sys
+
+from bench import chaos, turns
+from bench.site import BROKERS, Broker, MissingError
+
+
+def main() -> int:
+    options = parse(sys.argv[1:])
+    if options.broker is None:
+        return run_each_broker(options.together)
+    try:
+        return int(not act(options, options.broker))
+    except MissingError as error:
+        print(f"bin/bench: {error}", file=sys.stderr)
+        return 3
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bin/bench")
+    commands = parser.add_subparsers(dest="command", required=True)
+    siege = commands.add_parser("chaos", help="kill -9 of every process in turn")
+    siege.add_argument("--rounds", type=int, default=200)
+    siege.add_argument("--seed", type=int, default=1)
+    siege.set_defaults(together=True)
+    pace = commands.add_parser("turns", help="messages and turns per second, latency, memory")
+    pace.add_argument("--repeats", type=int, default=3)
+    pace.set_defaults(together=False)  # they would measure each other
+    for command in (siege, pace):
+        command.add_argument("--broker", choices=BROKERS, help="only this one")
+    return parser.parse_args(arguments)
+
+
+def act(options: argparse.Namespace, broker: Broker) -> bool:
+    if options.command == "chaos":
+        return chaos.run(broker, rounds=options.rounds, seed=options.seed)
+    return turns.run(broker, repeats=options.repeats)
+
+
+def run_each_broker(together: bool) -> int:
+    """Run our own command once a broker; return the worst exit code."""
+    command = [sys.executable, "-m", "bench", *sys.argv[1:]]
+    running = []
+    for broker in BROKERS:
+        running.append(subprocess.Popen([*command, "--broker", broker], env=os.environ))
+        if not together:
+            running[-1].wait()
+    return max(process.wait() for process in running)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
