@@ -1,4 +1,8 @@
-"""The environment of the tests, set before Django reads its settings: nothing of the machine's own Nahida is touched."""
+"""The environment of the tests, set before Django reads its settings.
+
+Nothing of the machine's own Nahida is touched: data and configuration are the tests' own, and each test process has a Redis database
+to itself, counted up from that of REDIS_URL.
+"""
 
 import atexit
 import os
@@ -17,3 +21,8 @@ os.environ |= {
     "NAHIDA_DATA_DIR": data,
     "NAHIDA_ROLE": "",
 }
+
+if redis_url := os.environ.get("REDIS_URL"):
+    server, _, number = redis_url.rpartition("/")
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    os.environ["REDIS_URL"] = f"{server}/{int(number) + worker}"
