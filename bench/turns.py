@@ -112,7 +112,7 @@ def expect(condition: Callable[[], object], what: str) -> None:
 
 def show(broker: Broker, rows: list[Figures], memory: Iterable[tuple[str, float, float]]) -> None:
     def middle(name: str) -> float:
-        return median(getattr(row, name) for row in rows)
+        return float(median(getattr(row, name) for row in rows))
 
     storage = "SQLite, ORM queue" if broker == "orm" else "PostgreSQL, Redis queue"
     print(f"turns, {storage}: medians of {len(rows)}, {os.cpu_count()} cores, shared and noisy")
