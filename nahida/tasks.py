@@ -3,7 +3,7 @@
 from nahida.agent import delivery, turns
 from nahida.agent.model import chain_for
 from nahida.gateway import idempotency, oneoff
-from nahida.ops import heartbeat, ticker
+from nahida.ops import heartbeat, retention, ticker
 
 
 def run_lane(lane_id: int) -> None:
@@ -24,3 +24,4 @@ def sweep() -> None:
     ticker.tick()
     oneoff.erase_old()
     idempotency.forget_old()
+    retention.forget_old()
