@@ -1,9 +1,12 @@
 """What the tests of re-keying add to the stage: two addresses of one chat, and a chat with everything a chat can have."""
 
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
+from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from channels_app import outbox
@@ -115,3 +118,18 @@ class MovingTestCase(MovingStage, NahidaTestCase):
 
 class CommittedMovingTestCase(MovingStage, CommittedTestCase):
     """A test of real transactions, for other threads."""
+
+
+@contextmanager
+def before_statement(*fragments: str, act: Callable[[], object]) -> Iterator[None]:
+    """Let something happen just before the first statement that holds all these texts, as another process would do it."""
+    waiting = [act]
+
+    def interrupt(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if waiting and all(fragment in sql for fragment in fragments):
+            waiting.pop()()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(interrupt):
+        yield
+    assert not waiting, f"no statement held {fragments}"

@@ -133,7 +133,9 @@ class MergeTests(MovingTestCase):
         self.move(NEW)
         back = self.move(OLD, chat=self.into)
 
+        self.old.refresh_from_db()
         self.assertEqual((back.pk, back.chat_key), (self.into.pk, str(OLD)))
+        self.assertEqual((self.old.chat_key, self.old.address), (str(NEW), NEW))
         self.assertEqual((find_chat(OLD), find_chat(NEW)), (self.into, self.into))
         self.assertTrue(Session.objects.filter(key=str(OLD)).exists())
         self.assertEqual(self.move(NEW, chat=self.old).chat_key, str(NEW))
@@ -259,9 +261,10 @@ class LaneTests(MovingTestCase):
                 self.assertEqual((self.lane(new).pk, self.lane(new).token), (lane, token))
 
     def test_it_does_not_count_a_lease_that_ran_out(self):
-        self.hold(OLD)
-        self.lose(OLD)
-        lane, token = self.lane(NEW).pk, self.hold(NEW)
+        """Though its lane is the older row."""
+        self.hold(NEW)
+        self.lose(NEW)
+        lane, token = self.lane(OLD).pk, self.hold(OLD)
 
         self.move()
 
