@@ -30,6 +30,7 @@ class ReleaseTests(LaneTestCase):
         self.say(ALICE, "hi")
         self.say(ALICE, "/new")
         due_since = self.lane(ALICE).wake_at
+        lanes.wake_due(10)
 
         self.run_lane()
 
