@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from statistics import median
 
+from bench.processes import Family
 from bench.site import Broker, Site, eventually
 from bench.victims import AT_WORK, KINDS, TAKES_CLUSTER_DOWN
 
@@ -22,7 +23,7 @@ CHATS = (
 )
 STALL_S = 5
 ASKING_S = 0.2
-SENDING_S = 0.1  # before and after a send counts
+SENDING_S = 0.2  # before and after a send counts
 FIND_S = 20  # to meet a process of a kind
 BACK_S = 90  # to answer a new chat after a kill
 QUIET_S = 180  # for the leases of the dead to run out, and what waits behind them
@@ -65,8 +66,9 @@ class Siege:
     def kill(self, kind: str) -> bool:
         end = time.monotonic() + FIND_S
         while time.monotonic() < end:
-            victim = KINDS[kind](self.site, family := self.site.family())
-            if victim:
+            family = self.site.family()
+            victim = KINDS[kind](self.site, family)
+            if victim and (kind not in AT_WORK or self.is_caught(kind, victim)):
                 os.kill(victim, signal.SIGKILL)
                 self.lost_at_work += kind in AT_WORK
                 self.lost_at_work += len(family.workers) * (kind in TAKES_CLUSTER_DOWN)
@@ -74,6 +76,14 @@ class Siege:
             if kind in AT_WORK and not is_something_due():
                 self.say(self.dice.choices(CHATS, k=2))
             time.sleep(0.02)
+        return False
+
+    def is_caught(self, kind: str, worker: int) -> bool:
+        """Halt a worker, and say whether it is still at the work it was seen at; else it goes on."""
+        os.kill(worker, signal.SIGSTOP)
+        if KINDS[kind](self.site, Family(workers=(worker,))):
+            return True
+        os.kill(worker, signal.SIGCONT)
         return False
 
     def has_answer(self, address: str) -> bool:
