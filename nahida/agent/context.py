@@ -12,11 +12,12 @@ from memory_app.models import MemoryTurn, Role, TurnKind, TurnState
 from memory_app.turns import MESSAGE_SOURCE, SYSTEM_SOURCE
 from nahida.agent.policy import Rights
 from nahida.agent.signals import NO_REPLY
-from nahida.agent.vocabulary import Message
+from nahida.agent.vocabulary import Message, estimated_tokens
 from sessions_app.models import Chat, Session
 
 # A history is read in slices from its end until the budget is spent.
 SLICE = 200
+TURN_TOKENS = 4  # what a turn counts beside its text
 
 _ENVELOPE_MARKS = re.compile(r"[\[\]|#·\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _POSED_ENVELOPE = re.compile(r"^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d)", re.MULTILINE)
@@ -29,11 +30,6 @@ def build(
     history = _history(session, batch, budget=history_tokens)
     shown = _joined(_message(chat, turn) for turn in (*history, *batch))
     return [Message(role="system", text=_system_prompt(chat)), *shown]
-
-
-def estimate_tokens(text: str) -> int:
-    """Guess high rather than low: a CJK character is about one token, three letters of Latin too."""
-    return len(text.encode()) // 3 + 4
 
 
 def envelope(chat: Chat, turn: MemoryTurn) -> str:
@@ -71,7 +67,7 @@ def _history(session: Session, batch: Sequence[MemoryTurn], *, budget: int) -> l
     """Return what was said before, oldest first, each answer behind what it answers."""
     kept: list[MemoryTurn] = []
     for turn in _backwards(session, batch):
-        budget -= estimate_tokens(turn.content)
+        budget -= estimated_tokens(turn.content) + TURN_TOKENS
         if budget < 0:
             break
         kept.append(turn)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from nahida.agent.openai_client import OpenAIModel
+from nahida.agent.openai import OpenAIModel
 from nahida.agent.vocabulary import CallRecord, Message, Model, ModelError, Reply, ToolSpec
 from nahida.config import Config
 

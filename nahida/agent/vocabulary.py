@@ -54,6 +54,11 @@ class Usage:
     estimated: bool = False
 
 
+def estimated_tokens(text: str) -> int:
+    """Guess high rather than low: a CJK character is about one token, three letters of Latin too."""
+    return (len(text.encode("utf-8", "replace")) + 2) // 3
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """`finish == "cut"` marks a stream that broke off: partial `text`, no tool calls."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from nahida.agent.openai_client import OpenAIModel
+from nahida.agent.openai import OpenAIModel
 from nahida.agent.vocabulary import CallRecord, Message, Model, Reply, ToolSpec
 from nahida.config import Model as ModelConfig
 
