@@ -1,7 +1,7 @@
 """R9: some commands do not wait, the others keep their place; /stop reaches whatever runs."""
 
 from channels_app.addresses import ChatAddress
-from memory_app.models import MemoryTurn, ToolCall, TurnKind
+from memory_app.models import MemoryTurn, ModelCall, ToolCall, TurnKind
 from memory_app.turns import NewTurn, append_turn
 from nahida.agent.vocabulary import ModelError, Reply, Usage
 from nahida.agent.vocabulary import ToolCall as Call
@@ -164,6 +164,8 @@ class StopTests(LaneTestCase):
         self.work()
 
         self.assertEqual(self.states("tell me everything", "and now?"), ["stopped", "done"])
+        cut = ModelCall.objects.get(turn=self.turn("tell me everything"))
+        self.assertEqual(cut.outcome, "stopped")
         self.assertEqual(self.sent(ALICE), ["Stopped.", "fresh"])
 
     def test_it_keeps_what_a_page_has_already_shown(self):
@@ -218,6 +220,7 @@ class StopTests(LaneTestCase):
         self.assertEqual(self.sent(ALICE), ["Stopped."])
 
     def test_it_stops_a_batch_whose_holder_is_dead(self):
+        """Nobody begins with it again only to find that it is not wanted."""
         self.say(ALICE, "hi")
         self.die()
         self.say(ALICE, "/stop")
@@ -225,6 +228,7 @@ class StopTests(LaneTestCase):
         self.work()
 
         self.assertEqual(self.states("hi"), ["stopped"])
+        self.assertEqual(self.turn("hi").attempt, 1)
         self.assertEqual(self.sent(ALICE), ["Stopped."])
 
     def test_it_stops_what_waits_for_the_model_to_come_back(self):
