@@ -26,6 +26,7 @@ ASKING_S = 0.2
 SENDING_S = 0.2  # before and after a send counts
 FIND_S = 20  # to meet a process of a kind
 BACK_S = 90  # to answer a new chat after a kill
+GONE_S = 30  # for the forks of a dead sentinel: its parent ends first, slowly on a busy machine
 QUIET_S = 180  # for the leases of the dead to run out, and what waits behind them
 
 
@@ -55,7 +56,7 @@ class Siege:
         if not eventually(lambda: self.has_answer(newcomer), within=BACK_S):
             self.faults.append(f"round {number}: no answer {BACK_S} s after the end of {kind}")
         self.back_after.setdefault(kind, []).append(time.monotonic() - killed_at)
-        eventually(lambda: not self.site.strays(), within=5)
+        eventually(lambda: not self.site.strays(), within=GONE_S)
         self.faults += [f"round {number}: process {pid} is orphaned" for pid in self.site.strays()]
 
     def say(self, addresses: list[str]) -> None:
