@@ -3,9 +3,14 @@
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Where everything that a test can ask for is installed, a skipped test is a failed one.
 NO_SKIP = os.environ.get("NAHIDA_TESTS_NO_SKIP") == "1"
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 @pytest.hookimpl(wrapper=True)
