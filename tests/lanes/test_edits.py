@@ -49,6 +49,13 @@ class EditTests(LaneTestCase):
         self.assertEqual(self.states("what is 2+2?", "what is 2+3?"), ["done", "observed"])
         self.assertEqual(len(self.sent(ALICE)), 1)
 
+    def test_it_leaves_a_line_alone_that_waits_for_no_answer(self):
+        """What was only observed stays as it was said; the change is noted behind it."""
+        self.say(GROUP, "see you at nine", message_id="7", addressed=False)
+        self.edit("see you at ten", of="7", address=GROUP, addressed=False)
+
+        self.assertEqual(self.states("see you at nine", "see you at ten"), ["observed"] * 2)
+
     def test_it_leaves_a_line_alone_that_was_taken_once(self):
         """Put back for later, its first holder has read it: the batch stays what it was."""
         self.say(ALICE, "helo", message_id="7")

@@ -32,6 +32,7 @@ class ModelDownTests(LaneTestCase):
         turn, lane = self.turn("hi"), self.lane(ALICE)
         self.assertEqual((turn.state, turn.batch, turn.attempt), ("pending", turn.pk, 1))
         self.assertEqual((lane.token, lane.woken_at), (None, None))
+        self.assertEqual(self.woken, [])
         self.assertTrue(self.waits(at_least=3, at_most=6))
         self.assertEqual(self.sent(ALICE), [])
         self.assertEqual(lanes.wake_due(10), [])
