@@ -1,7 +1,7 @@
 """The command line of bin/bench. Each broker is tried in a process of its own, as Django has one database each."""
 
 import argparse
-import os
+import signal
 import subprocess
 import sys
 
@@ -10,6 +10,7 @@ from bench.site import BROKERS, Broker, MissingError
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # tidies up first
     options = parse(sys.argv[1:])
     if options.broker is None:
         return run_each_broker(options.together)
@@ -44,12 +45,17 @@ def act(options: argparse.Namespace, broker: Broker) -> bool:
 def run_each_broker(together: bool) -> int:
     """Run our own command once a broker; return the worst exit code."""
     command = [sys.executable, "-m", "bench", *sys.argv[1:]]
-    running = []
-    for broker in BROKERS:
-        running.append(subprocess.Popen([*command, "--broker", broker], env=os.environ))
-        if not together:
-            running[-1].wait()
-    return max(process.wait() for process in running)
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        for broker in BROKERS:
+            running.append(subprocess.Popen([*command, "--broker", broker]))
+            if not together:
+                running[-1].wait()
+        return max(process.wait() for process in running)
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait()
 
 
 if __name__ == "__main__":

@@ -89,12 +89,11 @@ class Site:
         }
 
     def __enter__(self) -> Self:
-        self.env |= self.storage.make()
-        os.environ |= self.env
-        self._run(ROOT / "manage.py", "bootstrap")
-        import django
-
-        django.setup()
+        try:
+            self._prepare()
+        except BaseException:  # an interrupt too
+            self._throw_away()
+            raise
         return self
 
     def __exit__(
@@ -103,6 +102,17 @@ class Site:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._throw_away()
+
+    def _prepare(self) -> None:
+        self.env |= self.storage.make()
+        os.environ |= self.env
+        self._run(ROOT / "manage.py", "bootstrap")
+        import django
+
+        django.setup()
+
+    def _throw_away(self) -> None:
         try:
             self.stop()
         finally:
@@ -110,9 +120,10 @@ class Site:
                 os.kill(pid, signal.SIGKILL)
             self.platform.stop()
             self.model.stop()
-            from django.db import connections
+            if "django.db" in sys.modules:
+                from django.db import connections
 
-            connections.close_all()
+                connections.close_all()
             self.storage.drop()
             shutil.rmtree(self.data, ignore_errors=True)
 
