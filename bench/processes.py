@@ -106,12 +106,11 @@ def has_port(pid: int, ports: list[int]) -> bool:
     return bool(inodes & _sockets(pid))
 
 
-def memory(pid: int) -> tuple[float, float]:
-    """Return resident and proportional memory in MB."""
-    fields = dict(
-        line.split(":", 1) for line in _read(pid, "smaps_rollup").decode().splitlines()[1:]
-    )
-    return tuple(int(fields[key].split()[0]) / 1024 for key in ("Rss", "Pss"))  # type: ignore[return-value]
+def memory(pid: int) -> tuple[float, float] | None:
+    """Return resident and proportional memory in MB, None for a process that has ended."""
+    lines = _read(pid, "smaps_rollup").decode().splitlines()[1:]
+    sizes = {name: rest.split()[0] for name, _, rest in (line.partition(":") for line in lines)}
+    return (int(sizes["Rss"]) / 1024, int(sizes["Pss"]) / 1024) if sizes else None
 
 
 def _sockets(pid: int) -> set[str]:

@@ -36,7 +36,11 @@ def run(broker: Broker, *, repeats: int) -> bool:
             Figures(accepted[number], *queued_ms(site), turns_per_second(site, batch=number + 1))
             for number in range(repeats)
         ]
-        memory = [(kind, *processes.memory(pid)) for kind, pid in site.family().named()]
+        memory = [
+            (kind, *sizes)
+            for kind, pid in site.family().named()
+            if (sizes := processes.memory(pid))  # a recycled worker has just ended
+        ]
     show(broker, rows, memory)
     return True
 
