@@ -3,6 +3,7 @@
 from django.db.models import QuerySet
 
 from sessions_app.models import Access, Chat
+from sessions_app.routing import find_chat
 
 
 class PairingError(LookupError):
@@ -15,11 +16,11 @@ def decide(chats: QuerySet[Chat], access: Access) -> int:
 
 
 def let_in(code: str) -> Chat:
-    """Allow the chat that was told this pairing code. Raises `PairingError`."""
+    """Allow the chat that was told this pairing code, under whatever address it has by now. Raises `PairingError`."""
     typed = code.strip().upper()
-    waiting = Chat.objects.filter(access=Access.PENDING, merged_into=None)
-    chat = waiting.filter(pairing_code=typed).first() if typed else None
-    if chat is None:
+    told = Chat.objects.filter(access=Access.PENDING, pairing_code=typed).first() if typed else None
+    chat = find_chat(told.address) if told else None
+    if chat is None or chat.access == Access.BLOCKED:
         raise PairingError(f'No chat waits with the code "{typed}": read it again in the chat')
     decide(Chat.objects.filter(pk=chat.pk), Access.ALLOWED)
     return chat
