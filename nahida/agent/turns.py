@@ -208,11 +208,12 @@ class _Work:
         )
 
     def _answer_of(self, reply: Reply, *, said_something: bool) -> Answer:
-        text = spoken(reply.text)[: settings.NAHIDA.agent.answer_limit]
+        whole, limit = spoken(reply.text), settings.NAHIDA.agent.answer_limit
+        text, finish = whole[:limit], "length" if len(whole) > limit else reply.finish
         last = self.turns[-1]
-        metadata = {"model": reply.model, "finish": reply.finish}
+        metadata = {"model": reply.model, "finish": finish}
         if text:
-            text += {"cut": f"\n\n{CUT}", "length": f"\n\n{TOO_MUCH}"}.get(reply.finish, "")
+            text += {"cut": f"\n\n{CUT}", "length": f"\n\n{TOO_MUCH}"}.get(finish, "")
             reply_to = "" if self.chat.is_private else last.message_id
             return Answer(text, reply_to=reply_to, metadata=metadata)
         if reply.finish == "content_filter":

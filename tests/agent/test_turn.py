@@ -1,5 +1,7 @@
 """A message in, an answer out."""
 
+from django.conf import settings
+
 from memory_app.models import ModelCall
 from tests.base import ALICE, BOB, GROUP, NahidaTestCase
 from tests.fakes.model import call
@@ -43,3 +45,15 @@ class TurnTests(NahidaTestCase):
 
         self.assertEqual(self.model.requests[1].last, f"Message sent to {ALICE}")
         self.assertEqual(self.sent(ALICE), ["first this", "and the answer"])
+
+    def test_it_says_so_when_an_answer_is_longer_than_may_be_sent(self):
+        """B112: what is cut off is not cut in silence."""
+        limit = settings.NAHIDA.agent.answer_limit
+        self.model.enqueue("long " * limit)
+
+        self.say(ALICE, "everything, please")
+        self.work()
+
+        (answer,) = self.answers(ALICE)
+        self.assertTrue(answer.endswith("[The answer reached its longest length.]"))
+        self.assertLess(len(answer), limit + 100)
