@@ -5,8 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from channels_app import http
 from channels_app.addresses import ChatAddress, account
-from channels_app.channels import ChannelConfig, SendError, VerificationError
-from channels_app.messages import InboundMessage, OutboundMessage, Sender
+from channels_app.channels import ChannelConfig, FetchError, SendError, VerificationError
+from channels_app.messages import (
+    Attachment,
+    InboundMessage,
+    OutboundMessage,
+    OutboundPart,
+    Sender,
+)
 from channels_app.splitting import split_text
 
 if TYPE_CHECKING:
@@ -26,7 +32,7 @@ class PlatformChannel:
     def verify(self, request: "HttpRequest") -> None:
         raise VerificationError("this platform is polled")
 
-    def parse(self, event: Mapping[str, Any]) -> InboundMessage | None:
+    def parse(self, event: Mapping[str, Any]) -> InboundMessage:
         address = ChatAddress.parse(event["address"])
         return InboundMessage(
             address,
@@ -37,19 +43,21 @@ class PlatformChannel:
             addressed=True,
         )
 
-    async def listen(self) -> AsyncIterator[InboundMessage]:
+    def complete(self, message: InboundMessage) -> InboundMessage:
+        return message
+
+    async def listen(self, commands: Mapping[str, str]) -> AsyncIterator[InboundMessage]:
         offset = 0
         async with http.async_client(answer_s=WAIT_S + 10) as client:
             while True:
                 params = {"offset": offset, "wait": WAIT_S}
                 response = await client.get(f"{self.config.url}/updates", params=params)
                 for event in response.raise_for_status().json():
-                    if message := self.parse(event):
-                        yield message
+                    yield self.parse(event)
                     offset = event["id"] + 1
 
-    def split(self, text: str) -> list[str]:
-        return split_text(text, 4000)
+    def split(self, text: str) -> list[OutboundPart]:
+        return [OutboundPart(part) for part in split_text(text, 4000)]
 
     def send(self, message: OutboundMessage) -> str:
         body = {"address": str(message.address), "text": message.part.text}
@@ -58,3 +66,9 @@ class PlatformChannel:
         if response.status_code != 200:
             raise SendError(f"status {response.status_code}")
         return str(response.json()["message_id"])
+
+    def show_working(self, address: ChatAddress, message_id: str) -> float | None:
+        return None
+
+    def fetch(self, attachment: Attachment, *, limit: int) -> bytes:
+        raise FetchError("this platform has no files", permanent=True)

@@ -4,6 +4,7 @@ A channel knows wire and grammar, never sessions or models: what it learns and c
 """
 
 from collections.abc import AsyncIterator, Mapping
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -12,7 +13,13 @@ from django.utils.module_loading import import_string
 from pydantic import BaseModel, ConfigDict, Field
 
 from channels_app.addresses import ChatAddress
-from channels_app.messages import InboundMessage, OutboundMessage
+from channels_app.messages import (
+    Attachment,
+    InboundMessage,
+    OutboundMessage,
+    OutboundPart,
+    WireEvent,
+)
 
 if TYPE_CHECKING:  # the configuration reads this module before Django is set up
     from django.http import HttpRequest
@@ -30,12 +37,20 @@ class ChannelConfig(BaseModel):
     open: bool = Field(default=False, description="every chat is allowed at once, without pairing")
 
 
+class Refused(StrEnum):
+    """What a platform may object to though it would take the rest of a message."""
+
+    MARKUP = "markup"
+    REPLY = "reply"
+    THREAD = "thread"
+
+
 class SendError(Exception):
     """The platform did not take a message.
 
     `permanent`: this message will never be taken. `unreachable`: nor will any other to this chat. `not_sent`: the request
     never left, or the platform says that it was not accepted, so trying again cannot double it. None of these: nobody knows.
-    `migrated_to` is the chat's new address. `retry_after` is in seconds.
+    `refused`: it would be taken without that. `migrated_to` is the chat's new address. `retry_after` is in seconds.
     """
 
     def __init__(
@@ -45,7 +60,7 @@ class SendError(Exception):
         permanent: bool = False,
         unreachable: bool = False,
         not_sent: bool = False,
-        refused_markup: bool = False,
+        refused: Refused | None = None,
         retry_after: float | None = None,
         migrated_to: ChatAddress | None = None,
     ) -> None:
@@ -53,9 +68,29 @@ class SendError(Exception):
         self.permanent = permanent
         self.unreachable = unreachable
         self.not_sent = not_sent or retry_after is not None
-        self.refused_markup = refused_markup
+        self.refused = refused
         self.retry_after = retry_after
         self.migrated_to = migrated_to
+
+
+class ListenError(Exception):
+    """A channel cannot listen for now. `status` is a word for its state, the message says what to do about it.
+
+    `wait_s` is how long to leave it alone; None: for a growing while.
+    """
+
+    def __init__(self, message: str, *, status: str, wait_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.wait_s = wait_s
+
+
+class FetchError(Exception):
+    """A file cannot be had; `permanent`: nor later."""
+
+    def __init__(self, message: str, *, permanent: bool = False) -> None:
+        super().__init__(message)
+        self.permanent = permanent
 
 
 class VerificationError(Exception):
@@ -72,17 +107,29 @@ class Channel(Protocol):
     def verify(self, request: "HttpRequest") -> None:
         """Raise `VerificationError` unless a webhook request is genuine."""
 
-    def parse(self, event: Mapping[str, Any]) -> InboundMessage | None:
-        """Read one wire event; None if it concerns nobody. Pure, and never raises on odd input."""
+    def parse(self, event: Mapping[str, Any]) -> WireEvent:
+        """Read one wire event. Pure, and never raises on odd input."""
 
-    def listen(self) -> AsyncIterator[InboundMessage]:
-        """Yield messages for ever. Asking for the next one says that the last one is stored."""
+    def complete(self, message: InboundMessage) -> InboundMessage:
+        """Add what the wire event left out, such as the sender's role. May ask the platform; never raises."""
 
-    def split(self, text: str) -> list[str]:
-        """Cut a text into parts that one request each carries."""
+    def listen(self, commands: Mapping[str, str]) -> AsyncIterator[WireEvent]:
+        """Yield what happens for ever. Asking for the next one says that the last one is stored. Raises `ListenError`.
+
+        `commands` are those a person may give here, each with its help.
+        """
+
+    def split(self, text: str) -> list[OutboundPart]:
+        """Cut a Markdown text into parts that one request each carries, none of them blank."""
 
     def send(self, message: OutboundMessage) -> str:
         """Send one part and return the platform's message id. Raises `SendError`."""
+
+    def show_working(self, address: ChatAddress, message_id: str) -> float | None:
+        """Show that a message is being answered; return after how many seconds to show it again. Never raises."""
+
+    def fetch(self, attachment: Attachment, *, limit: int) -> bytes:
+        """Download a file of at most `limit` bytes. Raises `FetchError`."""
 
 
 class UnknownChannelError(LookupError):

@@ -4,7 +4,7 @@ Most rows point to a chat or session by ForeignKey and need nothing when a key c
 so that re-keying finds them by walking the models instead of by a list that somebody forgets to extend (DESIGN 4).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.apps import apps
@@ -16,12 +16,22 @@ from channels_app.addresses import MAX_KEY_BYTES
 
 
 class AddressField(models.CharField):  # type: ignore[type-arg]  # not generic at run time
-    """Text of an address or chat key. `follows` selects the rows that follow a rename; None means evidence: never."""
+    """Text of an address or chat key. `follows` selects the rows that follow a rename; None means evidence: never.
 
-    def __init__(self, *args: Any, follows: models.Q | None = None, **kwargs: Any) -> None:
+    `resets` gives the columns beside it that mean something at the old address only their new value.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        follows: models.Q | None = None,
+        resets: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
         kwargs.setdefault("max_length", MAX_KEY_BYTES)
         super().__init__(*args, **kwargs)
         self.follows = follows
+        self.resets = resets or {}
 
     def deconstruct(self) -> Any:
         name, _, args, kwargs = super().deconstruct()

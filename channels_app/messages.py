@@ -1,5 +1,6 @@
-"""What passes between a channel and the rest: one message in, one message out."""
+"""What passes between a channel and the rest: what the wire brought, and one message out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,12 +16,18 @@ def storable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file of a message. `file` is its name in the media store, "" while it is only known to the platform."""
+    """A file of a message. `file` is its name in the media store, "" while it is only known to the platform.
+
+    `platform_id` is whatever its channel needs to download it; `size` is in bytes, None if the platform does not say.
+    """
 
     kind: str
     text: str = ""
     file: str = ""
     platform_id: str = ""
+    name: str = ""
+    mime: str = ""
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,45 @@ class InboundMessage:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ChatMoved:
+    """The platform gave a chat another address; whoever was there is there now."""
+
+    old: ChatAddress
+    new: ChatAddress
+
+
+@dataclass(frozen=True, slots=True)
+class ReachChanged:
+    """A chat can no longer be written to, or again if `reason` is "".
+
+    `is_muted`: it is still heard, so that a message from it says nothing about writing; `until` ends such a silence by itself.
+    """
+
+    address: ChatAddress
+    reason: str = ""
+    is_muted: bool = False
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelNews:
+    """How a channel itself fares: a word for its state, what is wrong and the way out, and facts worth showing."""
+
+    status: str
+    error: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A wire event that concerns nobody here."""
+
+    reason: str
+
+
+WireEvent = InboundMessage | ChatMoved | ReachChanged | ChannelNews | Skipped
+
 # R7: parts that follow each other within this pause are one message, but nobody waits longer than the cap.
 PART_PAUSE = timedelta(seconds=1)
 PART_CAP = timedelta(seconds=5)
@@ -72,10 +118,17 @@ PART_CAP = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class OutboundPart:
-    """What one request to the platform carries. `text` is Markdown; the channel renders it."""
+    """What one request to the platform carries. `text` is as the channel's `split` made it, `markup` what it made beside it.
+
+    `plain`: the markup was refused. `file` is a name in the media store; its `text` is then the caption.
+    """
 
     text: str
     plain: bool = False
+    markup: list[dict[str, Any]] = field(default_factory=list)
+    file: str = ""
+    file_kind: str = ""
+    file_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,10 @@ UNFINISHED = Q(state__in=[DeliveryState.PENDING, DeliveryState.CLAIMED, Delivery
 class Delivery(models.Model):
     """One outgoing message. `unknown` means that the request left and nobody can say whether it arrived."""
 
-    address = AddressField(follows=UNFINISHED)
+    address = AddressField(follows=UNFINISHED, resets={"reply_to": ""})
+    continues = models.OneToOneField(
+        "self", models.PROTECT, null=True, blank=True, related_name="rest"
+    )
     parts = models.JSONField(help_text="list of {text, plain}, one request to the platform each")
     next_part = models.PositiveIntegerField(default=0)
     reply_to = models.CharField(max_length=200, blank=True, default="")

@@ -9,6 +9,7 @@ ids; that these are in order of commit is why the lane of an address must be loc
 import logging
 import uuid
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +17,13 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from channels_app.addresses import API, WEB, ChatAddress
-from channels_app.channels import Channel, SendError, UnknownChannelError, get_channel
+from channels_app.channels import (
+    Channel,
+    Refused,
+    SendError,
+    UnknownChannelError,
+    get_channel,
+)
 from channels_app.clock import DbNow
 from channels_app.messages import OutboundMessage, OutboundPart
 from channels_app.models import UNFINISHED, Delivery, DeliveryState
@@ -38,39 +45,49 @@ def post(address: ChatAddress, text: str, *, reply_to: str = "") -> Delivery | N
     """
     if address.channel in (WEB, API):
         return None
-    parts = [{"text": part, "plain": False} for part in _split(address, text)]
+    parts = [asdict(part) for part in _split(address, text)]
     return _queue(address, parts, reply_to=reply_to) if parts else None
 
 
 def post_rest(pk: int, address: ChatAddress) -> Delivery:
     """Queue what is not known to have arrived of a delivery, at the tail of an address whose lane the caller has locked.
 
-    The part whose fate is unknown is sent again: the owner who asks for it has looked. ValueError while it may still go out.
+    The part whose fate is unknown is sent again: the owner who asks for it has looked. ValueError while it may still go out, and the second time.
     """
     delivery = Delivery.objects.get(pk=pk)
     if delivery.state not in (DeliveryState.UNKNOWN, DeliveryState.FAILED):
         raise ValueError(
             f"delivery {pk} is {delivery.state}: only the rest of an unknown or failed one is sent"
         )
+    if rest := Delivery.objects.filter(continues=pk).first():
+        raise ValueError(f"the rest of delivery {pk} was sent already, as delivery {rest.pk}")
     reply_to = delivery.reply_to if delivery.next_part == 0 else ""
-    return _queue(address, delivery.parts[delivery.next_part :], reply_to=reply_to)
+    parts = delivery.parts[delivery.next_part :]
+    return _queue(address, parts, reply_to=reply_to, continues=delivery)
 
 
-def _queue(address: ChatAddress, parts: Sequence[dict[str, Any]], *, reply_to: str) -> Delivery:
+def _queue(
+    address: ChatAddress,
+    parts: Sequence[dict[str, Any]],
+    *,
+    reply_to: str,
+    continues: Delivery | None = None,
+) -> Delivery:
     assert transaction.get_connection().in_atomic_block, "the lane's lock lives in a transaction"
     return Delivery.objects.create(
         address=str(address),
         parts=parts,
         reply_to=reply_to,
+        continues=continues,
         next_attempt_at=_pause_ends(address) or DbNow(),
     )
 
 
-def _split(address: ChatAddress, text: str) -> list[str]:
+def _split(address: ChatAddress, text: str) -> list[OutboundPart]:
     try:
         return get_channel(address.channel).split(text)
-    except UnknownChannelError:
-        return split_text(text, 4000)  # it will fail when sent, with the reason on the row
+    except UnknownChannelError:  # it will fail when sent, with the reason on the row
+        return [OutboundPart(part) for part in split_text(text, 4000)]
 
 
 def heads() -> QuerySet[Delivery]:
@@ -115,16 +132,29 @@ def send(pk: int) -> SendError | None:
 def _send_part(
     channel: Channel, delivery: Delivery, token: uuid.UUID, index: int, part: OutboundPart
 ) -> str | None:
-    """Send one part, a second time as plain text if its markup is refused. None: it is no longer ours to send."""
-    if not _begin_part(delivery, token):
-        return None
-    reply_to = delivery.reply_to if index == 0 else ""
-    try:
-        return channel.send(OutboundMessage(delivery.to, part, reply_to))
-    except SendError as error:
-        if part.plain or not error.refused_markup:
-            raise
-    return _send_part(channel, delivery, token, index, OutboundPart(part.text, plain=True))
+    """Send one part, again without what the platform objects to. None: it is no longer ours to send."""
+    without: set[Refused] = {Refused.MARKUP} if part.plain else set()
+    while True:
+        if not _begin_part(delivery, token):
+            return None
+        try:
+            return channel.send(_message(delivery, index, part, without))
+        except SendError as error:
+            if error.refused is None or error.refused in without:
+                raise
+            logger.warning("delivery %s goes without its %s: %s", delivery.pk, error.refused, error)
+            without.add(error.refused)
+
+
+def _message(
+    delivery: Delivery, index: int, part: OutboundPart, without: set[Refused]
+) -> OutboundMessage:
+    replies = index == 0 and Refused.REPLY not in without
+    return OutboundMessage(
+        address=delivery.to.with_thread("") if Refused.THREAD in without else delivery.to,
+        part=replace(part, plain=Refused.MARKUP in without),
+        reply_to=delivery.reply_to if replies else "",
+    )
 
 
 def claim(pk: int) -> uuid.UUID | None:
@@ -148,7 +178,9 @@ def _begin_part(delivery: Delivery, token: uuid.UUID) -> bool:
     ours = _mine(delivery, token, DeliveryState.CLAIMED, DeliveryState.SENDING)
     if not ours.update(state=DeliveryState.SENDING, lease_until=DbNow() + LEASE):
         return False
-    delivery.refresh_from_db(fields=["address"])  # the chat may have moved since the last part
+    delivery.refresh_from_db(
+        fields=["address", "reply_to"]
+    )  # the chat may have moved since the last part
     return True
 
 
@@ -170,7 +202,7 @@ def _record(delivery: Delivery, token: uuid.UUID, error: SendError) -> None:
     reason = str(error)[:REASON_LENGTH]
     if error.retry_after is not None:
         _pause_chat(delivery.to, _pause(delivery, error))
-    if error.permanent or error.unreachable or error.refused_markup:
+    if error.permanent or error.unreachable or error.refused:
         _mine(delivery, token, sending, unknown).update(state=DeliveryState.FAILED, error=reason)
     elif error.not_sent or error.migrated_to:
         _mine(delivery, token, sending).update(

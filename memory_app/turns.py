@@ -276,7 +276,9 @@ def _store_answer(
         return None, None
     delivery = None
     if answer.deliver:
-        delivery = outbox.post(lane.address, answer.text, reply_to=answer.reply_to)
+        # The id of a message means something in its own chat only, and this one may have moved.
+        reply_to = answer.reply_to if turns[0].origin == str(lane.address) else ""
+        delivery = outbox.post(lane.address, answer.text, reply_to=reply_to)
     line = (
         system_line(answer.text, delivery=delivery)
         if answer.is_notice

@@ -8,6 +8,7 @@ from django.db.models.lookups import In
 from django.utils import timezone
 
 from channels_app.addresses import TARGET_TYPES, ChatAddress, SessionKey
+from channels_app.clock import DbNow
 from channels_app.fields import AddressField, KeyType
 
 TYPES = sorted(TARGET_TYPES)
@@ -25,6 +26,12 @@ class AnswerPolicy(models.TextChoices):
     ADDRESSED = "addressed", "answers when addressed, reads the rest"
     ADDRESSED_ONLY = "addressed_only", "answers when addressed, stores nothing else"
     OBSERVE = "observe", "reads, never answers"
+
+
+class ChatQuerySet(models.QuerySet["Chat"]):
+    def silent(self) -> "ChatQuerySet":
+        """Those that cannot be written to for now."""
+        return self.filter(Q(unreachable_since__isnull=False) | Q(muted_until__gt=DbNow()))
 
 
 class Chat(models.Model):
@@ -50,9 +57,14 @@ class Chat(models.Model):
     time_zone = models.CharField(max_length=64, blank=True, default="")
     model = models.CharField(max_length=64, blank=True, default="")
     unreachable_since = models.DateTimeField(null=True, blank=True)
+    muted_until = models.DateTimeField(
+        null=True, blank=True, help_text="we hear this chat but may not write to it until then"
+    )
     unreachable_reason = models.CharField(max_length=300, blank=True, default="")
     imported_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = ChatQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [

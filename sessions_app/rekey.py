@@ -228,7 +228,7 @@ def _follow(old: ChatAddress, new: ChatAddress, lanes: list[Lane]) -> None:
             rows = model._base_manager.filter(
                 field.follows, **{field.name: str(old.with_thread(thread))}
             )
-            rows.update(**{field.name: str(new.with_thread(thread))})
+            rows.update(**{field.name: str(new.with_thread(thread)), **field.resets})
 
 
 def _remember(old: ChatAddress, new: ChatAddress, chat: Chat, reason: str, *, result: str) -> None:

@@ -3,15 +3,15 @@
 import logging
 
 from django.db import transaction
-from django.utils import timezone
 
 from channels_app import outbox
 from channels_app.addresses import ChatAddress
 from channels_app.channels import SendError
+from channels_app.messages import ReachChanged
 from channels_app.models import Delivery
 from memory_app.turns import requeue
 from nahida import queue
-from sessions_app import lanes, rekey
+from sessions_app import lanes, reach, rekey
 from sessions_app.models import Chat
 from sessions_app.routing import find_chat
 
@@ -30,7 +30,7 @@ def deliver(pk: int) -> None:
         if error is not None and error.migrated_to is not None:
             outbox.fail(pk, f"moved again as soon as it was followed: {error}")
     if error is not None and error.unreachable:
-        _mark_unreachable(delivery.to, str(error))
+        change_reach(ReachChanged(delivery.to, reason=str(error)))
     following = outbox.next_head(delivery.to)
     if following is not None and following != pk:
         queue.wake(queue.DELIVER, following)
@@ -52,29 +52,29 @@ def move_chat(old: ChatAddress, new: ChatAddress) -> None:
     rekey.move_chat(chat, new, reason="moved by the platform", requeue=requeue)
 
 
-def _mark_unreachable(address: ChatAddress, reason: str) -> None:
-    chat = find_chat(address)
+def change_reach(news: ReachChanged) -> None:
+    """Act on a chat that can no longer be written to, or can be again. One that nobody knows changes nothing."""
+    chat = find_chat(news.address)
     if chat is None:
         return
-    Chat.objects.filter(pk=chat.pk, unreachable_since=None).update(
-        unreachable_since=timezone.now(), unreachable_reason=reason[:300]
-    )
-    _is_given_up(address)
+    reach.change(chat, news)
+    if news.reason:
+        _is_given_up(news.address)
 
 
 def _is_given_up(address: ChatAddress) -> bool:
-    """End what waits for a chat that cannot be reached.
+    """End what waits for a chat that cannot be written to.
 
     Under its row's lock, which an inbound message takes last: once that has been stored, its answer is not given up.
     """
     chat = find_chat(address)
-    if chat is None or chat.unreachable_since is None:
+    if chat is None:
         return False
     with transaction.atomic():
-        unreachable = Chat.objects.filter(pk=chat.pk, unreachable_since__isnull=False)
-        if unreachable.select_for_update().first() is None:
+        silent = Chat.objects.silent().select_for_update().filter(pk=chat.pk).first()
+        if silent is None:
             return False
-        outbox.give_up(chat.address, f"the chat cannot be reached: {chat.unreachable_reason}")
+        outbox.give_up(chat.address, f"the chat cannot be written to: {silent.unreachable_reason}")
     return True
 
 

@@ -188,7 +188,9 @@ def _note_signs_of_life(chat: Chat, message: InboundMessage) -> None:
     """A chat that writes can be reached again, and may have a new title."""
     changes: dict[str, object] = {}
     if chat.unreachable_since is not None:
-        changes |= {"unreachable_since": None, "unreachable_reason": ""}
+        changes["unreachable_since"] = None
+        if chat.muted_until is None:
+            changes["unreachable_reason"] = ""
     if message.chat_title and message.chat_title != chat.title:
         changes["title"] = message.chat_title
     if changes:

@@ -41,8 +41,7 @@ def parse(text: str) -> Command | None:
         return None
     word, _, argument = text.partition(" ")
     first, _, below = word.partition("\n")
-    name = first.partition("@")[0].lower()
-    name = ALIASES.get(name, name)
+    name = ALIASES.get(first.lower(), first.lower())
     return Command(name, f"{below} {argument}".strip()) if name in COMMANDS else None
 
 
@@ -145,4 +144,5 @@ COMMANDS: Mapping[str, _Entry] = {
     "/whoami": _Entry("shows how I see you", True, _whoami),
     "/model": _Entry("shows or changes the model of this chat", False, _model),
 }
+HELP: Mapping[str, str] = {name.removeprefix("/"): entry.help for name, entry in COMMANDS.items()}
 ALIASES: Mapping[str, str] = {"/start": "/help"}

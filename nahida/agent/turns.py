@@ -29,6 +29,7 @@ from nahida.agent.signals import showable, spoken
 from nahida.agent.tools import TOOLS
 from nahida.agent.tools.base import Tool, Toolbox, TurnScope
 from nahida.agent.vocabulary import CallRecord, Model, ModelError, Reply
+from nahida.agent.working import shown_working
 from sessions_app import lanes
 from sessions_app.lanes import LostLaneError
 from sessions_app.models import Access, Chat, Draft, Lane
@@ -100,7 +101,8 @@ def _answer(
         elif toolcalls.was_interrupted(work.batch):
             work.fail(TOOL_INTERRUPTED)
         else:
-            work.converse(model_for(work.chat))
+            with shown_working(lane.address, work.turns[-1].message_id):
+                work.converse(model_for(work.chat))
     except LostLaneError:
         logger.warning("lane %s was lost in mid-turn, its answer is dropped", work.lane_id)
     except StoppedError:

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
 from channels_app.channels import get_channel
-from nahida.agent.intake import accept
+from nahida.agent.receive import receive as act_on
 from nahida.gateway.problems import InvalidRequestError, NotFoundError
 
 router = Router(tags=["webhooks"])
@@ -22,8 +22,7 @@ def receive(request: HttpRequest, kind: str, channel: str) -> HttpResponse:
         raise NotFoundError("channel", channel)
     instance = get_channel(channel)
     instance.verify(request)
-    if message := instance.parse(_event(request)):
-        accept(message)
+    act_on(channel, instance.parse(_event(request)))
     return HttpResponse()
 
 

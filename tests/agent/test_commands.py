@@ -128,7 +128,7 @@ class CommandTests(NahidaTestCase):
     ("text", "name", "argument"),
     [
         ("/new", "/new", ""),
-        ("/NEW@nahida_bot trip", "/new", "trip"),
+        ("/NEW trip", "/new", "trip"),
         ("/model\nother", "/model", "other"),
         ("/start", "/help", ""),
     ],
@@ -139,7 +139,9 @@ def test_it_reads_a_command(text: str, name: str, argument: str):
     assert command == slash.Command(name, argument)
 
 
-@pytest.mark.parametrize("text", ["", "new", "/", "/unknown", " /new", "//new", "/newer"])
+@pytest.mark.parametrize(
+    "text", ["", "new", "/", "/unknown", " /new", "//new", "/newer", "/new@another_bot"]
+)
 def test_it_reads_no_command_where_there_is_none(text: str):
     assert slash.parse(text) is None
 

@@ -2,14 +2,22 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
+from queue import SimpleQueue
 from typing import Any, ClassVar
 
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
 from channels_app.addresses import ChatAddress
-from channels_app.channels import ChannelConfig, SendError, VerificationError
-from channels_app.messages import InboundMessage, OutboundMessage
+from channels_app.channels import ChannelConfig, FetchError, SendError, VerificationError
+from channels_app.messages import (
+    Attachment,
+    InboundMessage,
+    OutboundMessage,
+    OutboundPart,
+    Skipped,
+    WireEvent,
+)
 from channels_app.splitting import split_text
 
 Step = SendError | Exception | Callable[[OutboundMessage], None]
@@ -29,6 +37,8 @@ class FakeChannel:
         self.config = config
         self.sent: list[OutboundMessage] = []
         self.plan: deque[Step] = deque()
+        self.files: dict[str, bytes] = {}
+        self.worked_on: SimpleQueue[tuple[ChatAddress, str]] = SimpleQueue()
         self.instances[name] = self
 
     @classmethod
@@ -36,26 +46,31 @@ class FakeChannel:
         for channel in cls.instances.values():
             channel.sent.clear()
             channel.plan.clear()
+            channel.files.clear()
+            channel.worked_on = SimpleQueue()
 
     def verify(self, request: HttpRequest) -> None:
         if not constant_time_compare(request.headers.get("X-Fake-Secret", ""), self.config.secret):
             raise VerificationError("the secret header is missing or wrong")
 
-    def parse(self, event: Mapping[str, Any]) -> InboundMessage | None:
+    def parse(self, event: Mapping[str, Any]) -> WireEvent:
         """Read {"chat": "<type>:<id>", "id": ..., "text": ...}; anything else concerns nobody."""
         match event:
             case {"chat": str(chat), "id": str(id_), "text": str(text)}:
                 target_type, _, target_id = chat.partition(":")
                 address = ChatAddress(self.name, target_type, target_id)
                 return InboundMessage(address, event_key=id_, text=text, addressed=True)
-        return None
+        return Skipped("not an event of this platform")
 
-    async def listen(self) -> AsyncIterator[InboundMessage]:
+    def complete(self, message: InboundMessage) -> InboundMessage:
+        return message
+
+    async def listen(self, commands: Mapping[str, str]) -> AsyncIterator[WireEvent]:
         return
         yield
 
-    def split(self, text: str) -> list[str]:
-        return split_text(text, self.config.text_limit)
+    def split(self, text: str) -> list[OutboundPart]:
+        return [OutboundPart(part) for part in split_text(text, self.config.text_limit)]
 
     def send(self, message: OutboundMessage) -> str:
         step = self.plan.popleft() if self.plan else None
@@ -65,3 +80,15 @@ class FakeChannel:
             step(message)
         self.sent.append(message)
         return f"{self.name}-{len(self.sent)}"
+
+    def show_working(self, address: ChatAddress, message_id: str) -> float | None:
+        self.worked_on.put((address, message_id))
+        return None
+
+    def fetch(self, attachment: Attachment, *, limit: int) -> bytes:
+        content = self.files.get(attachment.platform_id)
+        if content is None:
+            raise FetchError("no such file", permanent=True)
+        if len(content) > limit:
+            raise FetchError(f"larger than {limit} bytes", permanent=True)
+        return content

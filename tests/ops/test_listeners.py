@@ -1,7 +1,7 @@
 """A channel's listener: started again when it breaks, every message stored before the next is asked for."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import ClassVar
 
 from asgiref.sync import async_to_sync, sync_to_async
@@ -27,7 +27,10 @@ class BreakingChannel:
     def __init__(self, name: str, config: ChannelConfig) -> None:
         self.name = name
 
-    async def listen(self) -> AsyncIterator[InboundMessage]:
+    def complete(self, message: InboundMessage) -> InboundMessage:
+        return message
+
+    async def listen(self, commands: Mapping[str, str]) -> AsyncIterator[InboundMessage]:
         BreakingChannel.starts += 1
         if BreakingChannel.starts == 1:
             raise ConnectionError("the platform hung up")

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from channels_app import outbox
 from channels_app.addresses import ChatAddress
-from channels_app.channels import SendError
+from channels_app.channels import Refused, SendError
 from channels_app.clock import DbNow
 from channels_app.models import Delivery, DeliveryState
 from nahida.agent import delivery
@@ -24,7 +24,7 @@ NOT_SENT = SendError("connection refused", not_sent=True)
 TIMED_OUT = SendError("no answer within 30 s")
 REFUSED = SendError("message is not accepted", permanent=True)
 BLOCKED = SendError("the bot was blocked by the user", unreachable=True)
-BAD_MARKUP = SendError("can't parse entities", refused_markup=True)
+BAD_MARKUP = SendError("can't parse entities", refused=Refused.MARKUP)
 
 
 class Killed(BaseException):

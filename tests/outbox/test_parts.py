@@ -1,6 +1,6 @@
 """D3: one delivery, several parts; a retry goes on where it stood."""
 
-from channels_app.channels import SendError
+from channels_app.channels import Refused, SendError
 from channels_app.models import Delivery, DeliveryState
 from nahida.agent.turns import NOTHING_SAID
 from tests.base import ALICE
@@ -78,7 +78,7 @@ class PartTests(OutboxTestCase):
     def test_it_sends_no_plain_text_when_the_lease_ran_out(self):
         one = self.post()
 
-        self.finish_late(one, then=SendError("can't parse", refused_markup=True))
+        self.finish_late(one, then=SendError("can't parse", refused=Refused.MARKUP))
 
         self.assertEqual(self.sent(ALICE), [])
         self.assertEqual(self.state(one), DeliveryState.UNKNOWN)
