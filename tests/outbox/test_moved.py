@@ -41,6 +41,29 @@ class MovedTests(OutboxTestCase):
 
         self.assertEqual((self.letters(OLD), self.letters(NEW)), ("a", "b"))
 
+    def test_it_answers_no_message_of_the_old_chat_by_its_number(self):
+        """Message ids do not carry over: in the new chat that number is somebody else's message."""
+        one = self.post(to=OLD, reply_to="7")
+        self.plan(moved(NEW))
+
+        self.deliver(one)
+
+        (message,) = self.messages(NEW)
+        self.assertEqual(message.reply_to, "")
+
+    def test_it_answers_a_message_in_mid_turn_in_the_new_chat(self):
+        def move(request: object) -> str:
+            move_chat(OLD, NEW)
+            return "here I am"
+
+        self.model.enqueue(move)
+
+        self.say(OLD, "where are you?", message_id="7")
+        self.work()
+
+        (message,) = self.messages(NEW)
+        self.assertEqual((message.part.text, message.reply_to), ("here I am", ""))
+
     def test_it_keeps_its_topic(self):
         one = self.post(to=OLD.with_thread("5"))
         self.plan(moved(NEW))

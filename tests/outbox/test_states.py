@@ -213,6 +213,15 @@ class SendRestTests(OutboxTestCase):
 
         self.assertEqual(self.letters(), "b")
 
+    def test_it_sends_the_rest_once(self):
+        """Pressed twice, the button sends nothing twice."""
+        one = self.post()
+        self.set(one, state=UNKNOWN)
+        rest = send_rest(one)
+
+        with self.assertRaisesMessage(ValueError, f"as delivery {rest.pk}"):
+            send_rest(one)
+
     def test_it_refuses_while_the_delivery_may_still_go_out(self):
         one = self.post()
 
