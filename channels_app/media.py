@@ -83,6 +83,15 @@ def safe_name(text: str) -> str:
     return "" if name.strip(".") == "" else name
 
 
+def spoken_size(size: int) -> str:
+    """Return a number of bytes as people say it: 812 bytes, 150 kB, 2.4 MB."""
+    if size < 1_000:
+        return f"{size} bytes"
+    if size < 999_500:
+        return f"{size / 1_000:.0f} kB"
+    return f"{size / 1_000_000:.1f}".removesuffix(".0") + " MB"
+
+
 def _path(name: str) -> Path:
     if not _NAME.fullmatch(name):
         raise MissingFileError(name)

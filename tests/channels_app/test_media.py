@@ -98,3 +98,14 @@ class SafeNameTests(SimpleTestCase):
 
         self.assertEqual(len(name), media.NAME_LENGTH)
         self.assertTrue(name.endswith("x.gz"))
+
+
+class SpokenSizeTests(SimpleTestCase):
+    def test_it_says_sizes_as_people_do(self):
+        sizes = (0, 812, 150_400, 999_499, 999_500, 2_440_000, 20_000_000)
+
+        said = [media.spoken_size(size) for size in sizes]
+
+        self.assertEqual(
+            said, ["0 bytes", "812 bytes", "150 kB", "999 kB", "1 MB", "2.4 MB", "20 MB"]
+        )
