@@ -59,6 +59,9 @@ class PlatformChannel:
     def split(self, text: str) -> list[OutboundPart]:
         return [OutboundPart(part) for part in split_text(text, 4000)]
 
+    def pace_s(self, address: ChatAddress) -> float:
+        return 0.0
+
     def send(self, message: OutboundMessage) -> str:
         body = {"address": str(message.address), "text": message.part.text}
         with http.sending() as client:

@@ -122,6 +122,9 @@ class Channel(Protocol):
     def split(self, text: str) -> list[OutboundPart]:
         """Cut a Markdown text into parts that one request each carries, none of them blank."""
 
+    def pace_s(self, address: ChatAddress) -> float:
+        """Return how many seconds to leave between two parts to one chat."""
+
     def send(self, message: OutboundMessage) -> str:
         """Send one part and return the platform's message id. Raises `SendError`."""
 

@@ -124,7 +124,8 @@ def send(pk: int) -> SendError | None:
             broken = SendError(f"{type(error).__name__}: {error}")
             _record(delivery, token, broken)
             return broken
-        if message_id is None or not _part_sent(delivery, token, index, message_id):
+        pace = timedelta(seconds=channel.pace_s(delivery.to))
+        if message_id is None or not _part_sent(delivery, token, index, message_id, pace=pace):
             return None
     return None
 
@@ -178,23 +179,44 @@ def _begin_part(delivery: Delivery, token: uuid.UUID) -> bool:
     ours = _mine(delivery, token, DeliveryState.CLAIMED, DeliveryState.SENDING)
     if not ours.update(state=DeliveryState.SENDING, lease_until=DbNow() + LEASE):
         return False
-    delivery.refresh_from_db(
-        fields=["address", "reply_to"]
-    )  # the chat may have moved since the last part
+    # The chat may have moved since the last part.
+    delivery.refresh_from_db(fields=["address", "reply_to"])
     return True
 
 
-def _part_sent(delivery: Delivery, token: uuid.UUID, index: int, message_id: str) -> bool:
-    """Record a part that arrived. False when the lease ran out meanwhile: what is left stays unsent."""
+def _part_sent(
+    delivery: Delivery, token: uuid.UUID, index: int, message_id: str, *, pace: timedelta
+) -> bool:
+    """Record a part that arrived. False when there is nothing more to send now.
+
+    Either it was the last one, or the chat wants its pause first, or the lease ran out meanwhile: what is left then stays unsent.
+    """
     delivery.message_ids = [*delivery.message_ids, message_id]
     done = {"next_part": index + 1, "message_ids": delivery.message_ids}
-    if index + 1 == len(delivery.parts):
+    is_last = index + 1 == len(delivery.parts)
+    if is_last:
         ours = _mine(delivery, token, DeliveryState.SENDING, DeliveryState.UNKNOWN)
-        return bool(ours.update(state=DeliveryState.SENT, error="", **done))
-    if _mine(delivery, token, DeliveryState.SENDING).update(**done):
-        return True
-    _mine(delivery, token, DeliveryState.UNKNOWN).update(**done)
-    return False
+        # Of a row that was sent, when the next may go to this chat.
+        quiet = {"next_attempt_at": DbNow() + pace}
+        ours.update(state=DeliveryState.SENT, error="", **quiet, **done)
+    else:
+        ours = _mine(delivery, token, DeliveryState.SENDING)
+        waits = {**_back_to_pending(after=pace), "attempts": 0} if pace else {}
+        if not ours.update(**done, **waits):
+            _mine(delivery, token, DeliveryState.UNKNOWN).update(**done)
+            return False
+    if pace:
+        _pause_chat(delivery.to, pace)
+    return not is_last and not pace
+
+
+def _back_to_pending(*, after: timedelta) -> dict[str, Any]:
+    return {
+        "state": DeliveryState.PENDING,
+        "token": None,
+        "woken_at": None,
+        "next_attempt_at": DbNow() + after,
+    }
 
 
 def _record(delivery: Delivery, token: uuid.UUID, error: SendError) -> None:
@@ -206,11 +228,7 @@ def _record(delivery: Delivery, token: uuid.UUID, error: SendError) -> None:
         _mine(delivery, token, sending, unknown).update(state=DeliveryState.FAILED, error=reason)
     elif error.not_sent or error.migrated_to:
         _mine(delivery, token, sending).update(
-            state=DeliveryState.PENDING,
-            token=None,
-            woken_at=None,
-            next_attempt_at=DbNow() + _pause(delivery, error),
-            error=reason,
+            **_back_to_pending(after=_pause(delivery, error)), error=reason
         )
     else:
         _mine(delivery, token, sending).update(state=unknown, error=reason)
@@ -225,23 +243,30 @@ def _pause(delivery: Delivery, error: SendError) -> timedelta:
 
 
 def _pause_chat(address: ChatAddress, pause: timedelta) -> None:
-    """A rate limit holds for the whole chat: its other topics wait too."""
+    """Leave a chat alone for a while: its other topics wait too."""
     sooner = _waiting_at(address).filter(next_attempt_at__lt=DbNow() + pause)
     _update_each(sooner, next_attempt_at=DbNow() + pause)
 
 
 def _pause_ends(address: ChatAddress) -> datetime | None:
-    """Return until when the platform wants to be left alone with a chat: what comes new waits like the rest."""
-    put_off = _waiting_at(address).filter(next_attempt_at__gt=DbNow())
-    return max(put_off.values_list("next_attempt_at", flat=True), default=None)
+    """Return until when a chat is left alone: what comes new waits like the rest."""
+    put_off = Delivery.objects.filter(
+        state__in=[DeliveryState.PENDING, DeliveryState.SENT], next_attempt_at__gt=DbNow()
+    )
+    ends = _at_chat(put_off, address).values_list("next_attempt_at", flat=True)
+    return max(ends, default=None)
 
 
 def _waiting_at(chat: ChatAddress) -> QuerySet[Delivery]:
-    """Return what waits for a chat, its topics included. Compared in Python: a key is never matched by its beginning."""
-    waiting = Delivery.objects.filter(state=DeliveryState.PENDING)
-    addresses = waiting.values_list("address", flat=True).distinct()
+    return _at_chat(Delivery.objects.filter(state=DeliveryState.PENDING), chat)
+
+
+def _at_chat(deliveries: QuerySet[Delivery], chat: ChatAddress) -> QuerySet[Delivery]:
+    """Return those to a chat, its topics included. Compared in Python: a key is never matched by its beginning alone."""
+    alike = deliveries.filter(address__startswith=chat.chat_key)
+    addresses = alike.values_list("address", flat=True).distinct()
     at_chat = [text for text in addresses if ChatAddress.parse(text).chat_key == chat.chat_key]
-    return waiting.filter(address__in=at_chat)
+    return deliveries.filter(address__in=at_chat)
 
 
 def sweep() -> None:

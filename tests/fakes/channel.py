@@ -37,6 +37,7 @@ class FakeChannel:
         self.config = config
         self.sent: list[OutboundMessage] = []
         self.plan: deque[Step] = deque()
+        self.pace = 0.0
         self.files: dict[str, bytes] = {}
         self.worked_on: SimpleQueue[tuple[ChatAddress, str]] = SimpleQueue()
         self.instances[name] = self
@@ -46,6 +47,7 @@ class FakeChannel:
         for channel in cls.instances.values():
             channel.sent.clear()
             channel.plan.clear()
+            channel.pace = 0.0
             channel.files.clear()
             channel.worked_on = SimpleQueue()
 
@@ -71,6 +73,9 @@ class FakeChannel:
 
     def split(self, text: str) -> list[OutboundPart]:
         return [OutboundPart(part) for part in split_text(text, self.config.text_limit)]
+
+    def pace_s(self, address: ChatAddress) -> float:
+        return self.pace
 
     def send(self, message: OutboundMessage) -> str:
         step = self.plan.popleft() if self.plan else None
