@@ -18,6 +18,7 @@ def storable(text: str) -> str:
 class Attachment:
     """A file of a message. `file` is its name in the media store, "" while it is only known to the platform.
 
+    `kind` is image, voice, audio, video, sticker or file. `text` is what is known of what it shows, as "1280x960" or a sticker's emoji.
     `platform_id` is whatever its channel needs to download it; `size` is in bytes, None if the platform does not say.
     """
 
@@ -120,7 +121,7 @@ PART_CAP = timedelta(seconds=5)
 class OutboundPart:
     """What one request to the platform carries. `text` is as the channel's `split` made it, `markup` what it made beside it.
 
-    `plain`: the markup was refused. `file` is a name in the media store; its `text` is then the caption.
+    `plain`: the markup was refused. `file` is a name in the media store, of `file_kind` image, voice or file; such a part has no text.
     """
 
     text: str

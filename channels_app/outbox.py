@@ -16,6 +16,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
+from channels_app import media
 from channels_app.addresses import API, WEB, ChatAddress
 from channels_app.channels import (
     Channel,
@@ -25,7 +26,7 @@ from channels_app.channels import (
     get_channel,
 )
 from channels_app.clock import DbNow
-from channels_app.messages import OutboundMessage, OutboundPart
+from channels_app.messages import Attachment, OutboundMessage, OutboundPart
 from channels_app.models import UNFINISHED, Delivery, DeliveryState
 from channels_app.splitting import split_text
 
@@ -38,14 +39,16 @@ LONGEST_PAUSE_S = 300
 REASON_LENGTH = 1000  # characters
 
 
-def post(address: ChatAddress, text: str, *, reply_to: str = "") -> Delivery | None:
-    """Queue a text for an address whose lane the caller has locked.
+def post(
+    address: ChatAddress, text: str, *, files: Sequence[Attachment] = (), reply_to: str = ""
+) -> Delivery | None:
+    """Queue a text, and files of the media store behind it, for an address whose lane the caller has locked.
 
     None for web and API chats, whose answers are read from the database (D5), and for a text that shows nothing.
     """
     if address.channel in (WEB, API):
         return None
-    parts = [asdict(part) for part in _split(address, text)]
+    parts = [asdict(part) for part in (*_split(address, text), *map(_file_part, files))]
     return _queue(address, parts, reply_to=reply_to) if parts else None
 
 
@@ -88,6 +91,11 @@ def _split(address: ChatAddress, text: str) -> list[OutboundPart]:
         return get_channel(address.channel).split(text)
     except UnknownChannelError:  # it will fail when sent, with the reason on the row
         return [OutboundPart(part) for part in split_text(text, 4000)]
+
+
+def _file_part(file: Attachment) -> OutboundPart:
+    assert file.file, "only what is kept can be sent"
+    return OutboundPart("", file=file.file, file_kind=file.kind, file_name=file.name or file.kind)
 
 
 def heads() -> QuerySet[Delivery]:
@@ -140,6 +148,8 @@ def _send_part(
             return None
         try:
             return channel.send(_message(delivery, index, part, without))
+        except media.MissingFileError as error:
+            raise SendError(str(error), permanent=True) from error
         except SendError as error:
             if error.refused is None or error.refused in without:
                 raise

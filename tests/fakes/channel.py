@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
+from channels_app import media
 from channels_app.addresses import ChatAddress
 from channels_app.channels import ChannelConfig, FetchError, SendError, VerificationError
 from channels_app.messages import (
@@ -38,7 +39,10 @@ class FakeChannel:
         self.sent: list[OutboundMessage] = []
         self.plan: deque[Step] = deque()
         self.pace = 0.0
-        self.files: dict[str, bytes] = {}
+        self.sent_files: list[tuple[str, str, bytes]] = []  # kind, name and content
+        self.files: dict[str, bytes] = {}  # that it can be asked for, by platform_id
+        self.fetched: list[str] = []
+        self.fetch_plan: deque[Exception | Callable[[], None] | None] = deque()
         self.worked_on: SimpleQueue[tuple[ChatAddress, str]] = SimpleQueue()
         self.instances[name] = self
 
@@ -48,7 +52,10 @@ class FakeChannel:
             channel.sent.clear()
             channel.plan.clear()
             channel.pace = 0.0
+            channel.sent_files.clear()
             channel.files.clear()
+            channel.fetched.clear()
+            channel.fetch_plan.clear()
             channel.worked_on = SimpleQueue()
 
     def verify(self, request: HttpRequest) -> None:
@@ -78,12 +85,16 @@ class FakeChannel:
         return self.pace
 
     def send(self, message: OutboundMessage) -> str:
+        part = message.part
+        file = (part.file_kind, part.file_name, media.read(part.file)) if part.file else None
         step = self.plan.popleft() if self.plan else None
         if isinstance(step, Exception):
             raise step
         if step is not None:
             step(message)
         self.sent.append(message)
+        if file is not None:
+            self.sent_files.append(file)
         return f"{self.name}-{len(self.sent)}"
 
     def show_working(self, address: ChatAddress, message_id: str) -> float | None:
@@ -91,6 +102,12 @@ class FakeChannel:
         return None
 
     def fetch(self, attachment: Attachment, *, limit: int) -> bytes:
+        self.fetched.append(attachment.platform_id)
+        step = self.fetch_plan.popleft() if self.fetch_plan else None
+        if isinstance(step, Exception):
+            raise step
+        if step is not None:
+            step()
         content = self.files.get(attachment.platform_id)
         if content is None:
             raise FetchError("no such file", permanent=True)

@@ -1,6 +1,6 @@
 """What the tests of the outbox add to the stage: deliveries posted by hand, leases that run out, clocks that are moved."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from channels_app import outbox
 from channels_app.addresses import ChatAddress
 from channels_app.channels import Refused, SendError
 from channels_app.clock import DbNow
+from channels_app.messages import Attachment
 from channels_app.models import Delivery, DeliveryState
 from nahida.agent import delivery
 from sessions_app import lanes
@@ -58,10 +59,17 @@ def before_update(
 
 
 class OutboxStage(Stage):
-    def post(self, text: str = "hello", *, to: ChatAddress = ALICE, reply_to: str = "") -> Delivery:
+    def post(
+        self,
+        text: str = "hello",
+        *,
+        to: ChatAddress = ALICE,
+        files: Sequence[Attachment] = (),
+        reply_to: str = "",
+    ) -> Delivery:
         with transaction.atomic():
             lane = lanes.lock(to)
-            posted = outbox.post(lane.address, text, reply_to=reply_to)
+            posted = outbox.post(lane.address, text, files=files, reply_to=reply_to)
         assert posted is not None
         return posted
 
