@@ -1,13 +1,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib import admin
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
-from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
-
-from channels_app.models import ChannelState
 
 
 class ReadOnlyAdmin(ModelAdmin):
@@ -26,14 +22,3 @@ class ReadOnlyAdmin(ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
-
-
-@admin.register(ChannelState)
-class ChannelStateAdmin(ReadOnlyAdmin):
-    list_display = ("channel", "shown_status", "last_event_at", "error")
-    ordering = ("channel",)
-    exclude = ("token",)
-
-    @display(description="status")
-    def shown_status(self, state: ChannelState) -> str:
-        return state.status or "unknown"

@@ -16,6 +16,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from channels_app.admin import ReadOnlyAdmin
 from sessions_app.access import PairingError, decide, let_in
 from sessions_app.models import Access, AnswerPolicy, Chat, ChatAlias, Session
+from sessions_app.reach import open_again
 
 
 class PairingForm(BaseDialogForm):
@@ -66,13 +67,14 @@ class ChatAdmin(ModelAdmin):
         "target_type",
         "is_owner",
         ("unreachable_since", admin.EmptyFieldListFilter),
+        ("muted_until", admin.EmptyFieldListFilter),
         "answer_policy",
     )
     search_fields = ("chat_key", "title", "=pairing_code")
     ordering = ("-pk",)
     list_per_page = 50
     show_full_result_count = False
-    actions = ("approve", "block", "mark_owner", "unmark_owner")
+    actions = ("approve", "block", "mark_owner", "unmark_owner", "write_again")
     actions_list = ("enter_code",)
     fieldsets = (
         (None, {"fields": ("chat_key", "title", "access", "answer_policy", "is_owner")}),
@@ -85,6 +87,7 @@ class ChatAdmin(ModelAdmin):
                     "pairing_code",
                     "refused_count",
                     "unreachable_since",
+                    "muted_until",
                     "unreachable_reason",
                     "parent",
                     "merged_into",
@@ -100,6 +103,7 @@ class ChatAdmin(ModelAdmin):
         "pairing_code",
         "refused_count",
         "unreachable_since",
+        "muted_until",
         "unreachable_reason",
         "parent",
         "merged_into",
@@ -157,6 +161,13 @@ class ChatAdmin(ModelAdmin):
     def unmark_owner(self, request: HttpRequest, chats: QuerySet[Chat]) -> None:
         count = chats.update(is_owner=False)
         self.message_user(request, f"{count} chats may no longer reach others.", messages.SUCCESS)
+
+    @admin.action(description="Write to it again", permissions=["change"])
+    def write_again(self, request: HttpRequest, chats: QuerySet[Chat]) -> None:
+        """Forget that a chat cannot be written to: the next message finds out."""
+        for chat in chats:
+            open_again(chat)
+        self.message_user(request, f"{len(chats)} chats are written to again.", messages.SUCCESS)
 
     @action(
         description="Enter a pairing code",

@@ -14,6 +14,9 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from channels_app.admin import ReadOnlyAdmin
 from channels_app.models import Delivery, DeliveryState
 from nahida.agent.delivery import send_rest
+from nahida.desk.channels import ChannelStateAdmin
+
+__all__ = ["ChannelStateAdmin"]  # Django looks for admin pages in this module
 
 LINE = 100  # characters
 

@@ -150,11 +150,11 @@ def _channels() -> Mapping[str, Any]:
             timezone.localtime(channel.last_event_at).strftime("%Y-%m-%d %H:%M")
             if channel.last_event_at
             else "—",
-            channel.error or "—",
+            channel.error or "; ".join(channel.detail.get("hints", ())) or "—",
         ]
         for channel in health.channels()
     ]
-    return _table(["Channel", "Kind", "Status", "Last event", "Error"], rows)
+    return _table(["Channel", "Kind", "Status", "Last event", "To know"], rows)
 
 
 def _today() -> Any:

@@ -44,6 +44,7 @@ class ChannelStateRow(Schema):
     status: str
     error: str
     last_event_at: datetime | None
+    detail: dict[str, Any] = Field(description="what the channel says of itself")
 
 
 class HealthReport(Schema):

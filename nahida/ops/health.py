@@ -65,6 +65,7 @@ class ChannelFacts:
     status: str = ""
     error: str = ""
     last_event_at: datetime | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,13 @@ def channels() -> Iterator[ChannelFacts]:
         facts = ChannelFacts(name, config.kind, config.open)
         if state := states.get(name):
             facts = ChannelFacts(
-                name, config.kind, config.open, state.status, state.error, state.last_event_at
+                name,
+                config.kind,
+                config.open,
+                state.status,
+                state.error,
+                state.last_event_at,
+                state.detail,
             )
         yield facts
 

@@ -46,6 +46,17 @@ class DeskCase(TestCase):
         return client.post(url, {"action": action, "_selected_action": chosen}, follow=True)
 
 
+class ReachTest(DeskCase):
+    def test_it_writes_again_to_a_chat_that_was_given_up(self) -> None:
+        Chat.objects.update(unreachable_since=timezone.now(), unreachable_reason="blocked")
+
+        self.act(self.owner, CHATS, "write_again", self.chat)
+
+        self.chat.refresh_from_db()
+        self.assertIsNone(self.chat.unreachable_since)
+        self.assertEqual(self.chat.unreachable_reason, "")
+
+
 class EveryPageTest(DeskCase):
     def test_it_shows_every_list_and_search(self) -> None:
         for model, model_admin in admin.site._registry.items():
