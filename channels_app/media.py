@@ -58,9 +58,12 @@ def remove(name: str) -> None:
         _path(name).unlink(missing_ok=True)
 
 
-def older_than(instant: datetime) -> Iterator[str]:
-    """Yield the names of files written before `instant`; what a killed writer left unfinished is deleted on the way."""
-    for path in Path(settings.MEDIA_ROOT).glob("*"):
+def older_than(instant: datetime, *, prefix: str) -> Iterator[str]:
+    """Yield the names that begin with `prefix` (of hex digits) and were written before `instant`.
+
+    What a killed writer left unfinished is deleted on the way.
+    """
+    for path in Path(settings.MEDIA_ROOT).glob(f"{prefix}*"):
         try:
             is_young = path.stat().st_mtime >= instant.timestamp()
         except FileNotFoundError:  # removed meanwhile

@@ -158,9 +158,20 @@ class Attachment(models.Model):
 
     turn = models.ForeignKey(MemoryTurn, models.PROTECT, related_name="attachments")
     kind = models.CharField(max_length=16)
-    file = models.CharField(max_length=300, blank=True, default="")
-    platform_id = models.CharField(max_length=300, blank=True, default="")
-    text = models.TextField(blank=True, default="")
+    file = models.CharField(
+        max_length=300, blank=True, default="", help_text="its name in the media store"
+    )
+    platform_id = models.TextField(blank=True, default="")
+    text = models.TextField(blank=True, default="", help_text="what is known of what it shows")
+    name = models.CharField(max_length=200, blank=True, default="")
+    mime = models.CharField(max_length=100, blank=True, default="")
+    size = models.BigIntegerField(null=True, blank=True, help_text="in bytes")
+    error = models.TextField(blank=True, default="", help_text="why it could not be downloaded")
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["file"], name="attachment_file", condition=~Q(file=""))
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} of turn {self.turn_id}"

@@ -13,11 +13,12 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from channels_app import outbox
+from channels_app import media, outbox
 from channels_app.addresses import ChatAddress
 from channels_app.messages import PART_CAP, PART_PAUSE, Attachment, storable
 from channels_app.models import Delivery
 from memory_app import models
+from memory_app.files import with_placeholders
 from memory_app.models import WANT_AN_ANSWER, MemoryTurn, Role, TurnKind, TurnState
 from memory_app.tokens import index_text
 from sessions_app import lanes
@@ -70,6 +71,7 @@ class Outgoing:
 
     address: ChatAddress
     text: str
+    files: tuple[Attachment, ...] = ()
     record: bool = False
     origin: str = ""
     sender: str = ""
@@ -129,21 +131,25 @@ def append_turn(
         sent_at=new.sent_at,
         delivery=new.delivery,
     )
-    models.Attachment.objects.bulk_create(
-        models.Attachment(
-            turn=turn,
-            kind=attachment.kind,
-            file=attachment.file,
-            platform_id=attachment.platform_id,
-            text=storable(attachment.text),
-        )
-        for attachment in new.attachments
-    )
+    models.Attachment.objects.bulk_create(_attachment(turn, file) for file in new.attachments)
     Session.objects.filter(pk=session.pk).update(last_active_at=turn.created_at)
     if state == TurnState.PENDING:
         is_part = new.is_part and new.kind == TurnKind.MESSAGE
         lanes.wake(lane, pause=_pause(lane) if is_part else timedelta(0))
     return turn
+
+
+def _attachment(turn: MemoryTurn, file: Attachment) -> models.Attachment:
+    return models.Attachment(
+        turn=turn,
+        kind=storable(file.kind)[:16],
+        file=file.file,
+        platform_id=storable(file.platform_id),
+        text=storable(file.text),
+        name=media.safe_name(file.name),
+        mime=storable(file.mime)[:100],
+        size=file.size if file.size is not None and 0 <= file.size < 2**63 else None,
+    )
 
 
 def _pause(lane: Lane) -> timedelta:
@@ -330,7 +336,7 @@ def write_out(message: Outgoing) -> Delivery | None:
     lane = lanes.lock(message.address)
     if access_of(lane.chat) == Access.BLOCKED:
         return None
-    delivery = outbox.post(lane.address, message.text)
+    delivery = outbox.post(lane.address, message.text, files=message.files)
     if message.record or delivery is None:
         base = base_session(lane.chat, lane.thread) if message.record else lane.active_session
         append_turn(
@@ -338,10 +344,11 @@ def write_out(message: Outgoing) -> Delivery | None:
             NewTurn(
                 kind=TurnKind.NOTICE,
                 role=Role.ASSISTANT,
-                content=message.text,
+                content=with_placeholders(message.text, message.files),
                 source=MESSAGE_SOURCE,
                 origin=message.origin,
                 metadata={"sent_by": message.sender},
+                attachments=message.files,
                 delivery=delivery,
             ),
             session=base,

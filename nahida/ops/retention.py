@@ -7,6 +7,7 @@ from django.utils import timezone
 from django_q.models import Task
 
 from channels_app.models import InboundEvent
+from memory_app import files
 
 # A platform repeats an event for a day or two; the row that recognises it is kept far longer.
 EVENTS_KEPT_FOR = timedelta(days=30)
@@ -20,6 +21,7 @@ def forget_old() -> None:
     tasks = Task.objects.filter(started__lt=now - TASKS_KEPT_FOR)
     for rows in (events, tasks):
         _delete_some(rows)
+    files.forget_unnamed(now)
 
 
 def _delete_some(rows: QuerySet) -> None:  # type: ignore[type-arg]  # of any model

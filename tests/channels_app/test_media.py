@@ -62,7 +62,7 @@ class AgeTests(SimpleTestCase):
         old, young = media.keep(b"old"), media.keep(b"young")
         self.aged(old, days=8)
 
-        names = list(media.older_than(timezone.now() - timedelta(days=7)))
+        names = list(media.older_than(timezone.now() - timedelta(days=7), prefix=""))
 
         self.assertIn(old, names)
         self.assertNotIn(young, names)
@@ -72,7 +72,7 @@ class AgeTests(SimpleTestCase):
         left.write_bytes(b"half")
         self.aged(left.name, days=8)
 
-        names = list(media.older_than(timezone.now() - timedelta(days=7)))
+        names = list(media.older_than(timezone.now() - timedelta(days=7), prefix=""))
 
         self.assertNotIn(left.name, names)
         self.assertFalse(left.exists())
