@@ -6,7 +6,7 @@ A channel knows wire and grammar, never sessions or models: what it learns and c
 from collections.abc import AsyncIterator, Mapping
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -24,8 +24,22 @@ from channels_app.messages import (
 if TYPE_CHECKING:  # the configuration reads this module before Django is set up
     from django.http import HttpRequest
 
-# To add a platform: its folder beside this file, its class here, its page in docs/, its samples in tests/.
-KINDS: Mapping[str, str] = {}
+# To add a platform: its folder here, with config.Config and channel.Channel, its page in docs/, its samples in tests/.
+KINDS: Mapping[str, str] = {
+    "telegram": "channels_app.telegram",
+}
+
+
+def config_path(kind: str) -> str:
+    """Return where the configuration of a kind is. Another kind is the dotted path of a channel class.
+
+    It is read before Django is set up, so its module may not know models; the channel's may.
+    """
+    return f"{KINDS[kind]}.config.Config" if kind in KINDS else f"{kind}.Config"
+
+
+def _class_path(kind: str) -> str:
+    return f"{KINDS[kind]}.channel.Channel" if kind in KINDS else kind
 
 
 class ChannelConfig(BaseModel):
@@ -35,6 +49,11 @@ class ChannelConfig(BaseModel):
 
     kind: str
     open: bool = Field(default=False, description="every chat is allowed at once, without pairing")
+
+    @property
+    def account(self) -> str:
+        """Return what tells two accounts of a platform apart, "" if nothing does."""
+        return ""
 
 
 class Refused(StrEnum):
@@ -100,8 +119,6 @@ class VerificationError(Exception):
 class Channel(Protocol):
     """One configured account on one platform."""
 
-    Config: ClassVar[type[ChannelConfig]]
-
     def __init__(self, name: str, config: Any) -> None: ...
 
     def verify(self, request: "HttpRequest") -> None:
@@ -142,7 +159,7 @@ class UnknownChannelError(LookupError):
 @cache
 def _built(name: str) -> Channel:
     config: ChannelConfig = settings.CHANNELS[name]
-    channel: Channel = import_string(KINDS.get(config.kind, config.kind))(name, config)
+    channel: Channel = import_string(_class_path(config.kind))(name, config)
     return channel
 
 

@@ -56,14 +56,3 @@ def note_heard(channel: str) -> None:
     _noted_at[channel] = now
     heard = {"last_event_at": timezone.now()}
     ChannelState.objects.update_or_create(channel=channel, defaults=heard)
-
-
-def advance(channel: str, offset: int) -> None:
-    """Remember how far a channel has been read: everything before `offset` is stored."""
-    ChannelState.objects.filter(channel=channel).update(offset=offset)
-
-
-def offset_of(channel: str) -> int:
-    return (
-        ChannelState.objects.filter(channel=channel).values_list("offset", flat=True).first() or 0
-    )

@@ -1,4 +1,4 @@
-"""The durability of the wire: what came in once, what goes out once, how far a listener has read."""
+"""The durability of the wire: what came in once, what goes out once, who listens."""
 
 from typing import ClassVar
 
@@ -84,10 +84,9 @@ class Delivery(models.Model):
 
 
 class ChannelState(models.Model):
-    """How far a channel instance has read, who reads it, and how it fares."""
+    """Who reads a channel instance, and how it fares."""
 
     channel = models.CharField(max_length=64, unique=True)
-    offset = models.BigIntegerField(default=0)
     token = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
     last_event_at = models.DateTimeField(null=True, blank=True)

@@ -7,8 +7,8 @@ never stand in the file: a key `<secret>_env` names the environment variable tha
 from __future__ import annotations
 
 import difflib
-import importlib
 import json
+import pkgutil
 import re
 import tempfile
 import tomllib
@@ -32,7 +32,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from channels_app.channels import KINDS, ChannelConfig
+from channels_app.channels import KINDS, ChannelConfig, config_path
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PATH = ROOT / "nahida.toml"
@@ -45,6 +45,8 @@ SECRET = re.compile(r"(key|token|secret|password)$", re.IGNORECASE)  # such a va
 RESERVED_CHANNELS = frozenset(
     {"web", "api", "agent", "private", "group", "channel", "thread", "unknown"}
 )
+
+MB = 1_000_000  # bytes
 
 LOCAL_MODEL = "local"
 LOCAL_MODEL_PORT = 8766
@@ -148,6 +150,26 @@ class Model(Table):
         return self
 
 
+class Files(Table):
+    """Sizes are in MB of 1,000,000 bytes."""
+
+    largest_mb: int = Field(default=20, ge=1, le=200)  # of one file, and of all of one API request
+    turn_mb: int = Field(default=40, ge=1, le=1_000)  # of all files downloaded for one turn
+    per_turn: int = Field(default=10, ge=0, le=100)  # files downloaded for one turn; 0: none
+    shown_images: int = Field(default=4, ge=0, le=20)  # pictures one request to the model carries
+    shown_characters: int = Field(default=20_000, ge=0)  # of a text file; the rest is cut
+
+    @property
+    def largest(self) -> int:
+        """In bytes."""
+        return self.largest_mb * MB
+
+    @property
+    def a_turn(self) -> int:
+        """In bytes."""
+        return self.turn_mb * MB
+
+
 class Workers(Table):
     count: int = Field(default=4, ge=1, le=64)
     stall_s: int = Field(default=60, ge=2)  # oldest unclaimed work may be this old before a restart
@@ -156,6 +178,7 @@ class Workers(Table):
 class Config(Table):
     site: Site = Site()
     agent: Agent = Agent()
+    files: Files = Files()
     models: Mapping[str, Model]
     channels: Mapping[str, ChannelConfig] = {}
     workers: Workers = Workers()
@@ -225,6 +248,7 @@ class _Reader:
         site = self._checked(Site, self._site(raw), "site")
         workers = self._checked(Workers, self._part(raw, "workers"), "workers")
         agent = self._checked(Agent, self._part(raw, "agent"), "agent")
+        files = self._checked(Files, self._part(raw, "files"), "files")
         channels = self._channels(self._part(raw, "channels"))
         tables = self._part(raw, "models")
         models = self._models(tables)
@@ -235,10 +259,17 @@ class _Reader:
         assert site is not None  # each None has left a problem
         assert workers is not None
         assert agent is not None
+        assert files is not None
         prompt = agent.system_prompt.replace("{name}", site.name)
         agent = agent.model_copy(update={"system_prompt": prompt})
         return Config(
-            site=site, agent=agent, models=models, channels=channels, workers=workers, path=path
+            site=site,
+            agent=agent,
+            files=files,
+            models=models,
+            channels=channels,
+            workers=workers,
+            path=path,
         )
 
     def _refuse_unknown_tables(self, raw: dict[str, Any]) -> None:
@@ -307,6 +338,7 @@ class _Reader:
         for name in tables:
             if channel := self._channel(name, self._part(tables, name)):
                 channels[name] = channel
+        self._refuse_twins(channels)
         return channels
 
     def _channel(self, name: str, table: dict[str, Any]) -> ChannelConfig | None:
@@ -327,25 +359,28 @@ class _Reader:
         return self._checked(config_class, table, key)
 
     def _channel_config(self, kind: object, *, key: str) -> type[ChannelConfig] | None:
-        """Find the configuration of a channel class.
-
-        Settings are not there yet: a channel's module must be importable without Django's models.
-        """
-        path = KINDS.get(kind, kind) if isinstance(kind, str) else ""
-        module, _, name = path.rpartition(".")
-        if not module:
+        """Find the configuration of a channel. Settings are not there yet, so its module must do without models."""
+        if not isinstance(kind, str) or (kind not in KINDS and "." not in kind):
             hint = _nearest(str(kind), KINDS)
             self._problem(f"{key} = {_toml(kind)}", f"{hint}write {_one_of(KINDS)}")
             return None
         try:
-            config_class: type[ChannelConfig]
-            config_class = getattr(importlib.import_module(module), name).Config
-        except (ImportError, AttributeError) as error:
+            config_class: type[ChannelConfig] = pkgutil.resolve_name(config_path(kind))
+        except (ImportError, AttributeError, ValueError) as error:
             fix = f"cannot be used ({error}): write {_one_of(KINDS)}"
             self._problem(f"{key} = {_toml(kind)}", fix)
             return None
-        assert issubclass(config_class, ChannelConfig), f"{path}.Config is no ChannelConfig"
+        assert issubclass(config_class, ChannelConfig), f"{kind} has no ChannelConfig"
         return config_class
+
+    def _refuse_twins(self, channels: Mapping[str, ChannelConfig]) -> None:
+        """One account under two names would take every message twice, or fight itself for them."""
+        names: dict[str, str] = {}
+        for name, config in channels.items():
+            account = config.account
+            if account and (twin := names.setdefault(account, name)) != name:
+                fix = f"is the same account as channels.{twin}: remove one of them"
+                self._problem(f"channels.{name}", fix)
 
     def _with_secrets(
         self, table: dict[str, Any], *, key: str, model: type[BaseModel]
