@@ -8,12 +8,14 @@ import pytest
 from pydantic import SecretStr
 
 from channels_app.channels import ChannelConfig
+from channels_app.telegram import config as telegram
 from nahida.config import (
     DEFAULT_PATH,
     ROOT,
     Agent,
     Config,
     ConfigError,
+    Files,
     Model,
     Site,
     Workers,
@@ -196,6 +198,10 @@ def test_it_refuses_a_data_directory_that_is_none(file: Path) -> None:
         data_dir({"NAHIDA_DATA_DIR": str(file)})
 
 
+TELEGRAM_TOKEN = "42000001:AAtest-token"
+SECRETS = {"token", "secret"}
+
+
 class Example:
     """nahida.example.toml with everything in force."""
 
@@ -207,6 +213,7 @@ class Example:
 
 def test_it_documents_only_what_loads(file: Path) -> None:
     keys = dict.fromkeys(re.findall(r'_env = "(\w+)"', Example.text), "key")
+    keys["TELEGRAM_TOKEN"] = TELEGRAM_TOKEN
 
     config = loaded(file, Example.text.replace("package.module.Class", POSTCARD), **keys)
 
@@ -218,17 +225,21 @@ def test_it_documents_only_what_loads(file: Path) -> None:
     [
         (Example.tables["site"], Site.model_fields),
         (Example.tables["agent"], Agent.model_fields),
+        (Example.tables["files"], Files.model_fields),
         (Example.tables["workers"], Workers.model_fields),
         (Example.tables["models"]["main"], Model.model_fields.keys() - {"api_key", "local"}),
         (Example.tables["channels"]["name"], ChannelConfig.model_fields),
+        (Example.tables["channels"]["telegram"], telegram.Config.model_fields.keys() - SECRETS),
     ],
 )
 def test_it_documents_every_key(table: dict[str, object], keys: set[str]) -> None:
     assert set(table) == set(keys)
 
 
-@pytest.mark.parametrize(("name", "model"), [("agent", Agent()), ("workers", Workers())])
-def test_it_documents_the_true_defaults(name: str, model: Agent | Workers) -> None:
+@pytest.mark.parametrize(
+    ("name", "model"), [("agent", Agent()), ("files", Files()), ("workers", Workers())]
+)
+def test_it_documents_the_true_defaults(name: str, model: Agent | Files | Workers) -> None:
     shown = {key: value for key, value in Example.tables[name].items() if isinstance(value, int)}
 
     assert shown == {key: getattr(model, key) for key in shown}
