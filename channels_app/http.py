@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import httpx
 
-from channels_app.channels import FetchError, SendError
+from channels_app.channels import FetchError, ListenError, SendError
 from channels_app.media import spoken_size
 
 CONNECT_S = 10.0
@@ -32,6 +32,18 @@ def sending() -> Iterator[httpx.Client]:
     except httpx.TransportError as error:
         raise SendError(
             f"{type(error).__name__}: {error}", not_sent=isinstance(error, _NEVER_LEFT)
+        ) from error
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """What httpx raises inside, where a listener asks its platform, becomes a ListenError."""
+    try:
+        yield
+    except httpx.RequestError as error:
+        raise ListenError(
+            f"the platform did not answer as it should ({type(error).__name__}: {error})",
+            status="unreachable",
         ) from error
 
 
