@@ -44,10 +44,11 @@ def keep(content: bytes) -> str:
     return name
 
 
-def read(name: str) -> bytes:
-    """Return what is kept under `name`. Raises `MissingFileError`."""
+def read(name: str, *, most: int = -1) -> bytes:
+    """Return what is kept under `name`, or its first `most` bytes. Raises `MissingFileError`."""
     try:
-        return _path(name).read_bytes()
+        with _path(name).open("rb") as file:
+            return file.read(most)
     except FileNotFoundError as error:
         raise MissingFileError(name) from error
 

@@ -15,11 +15,11 @@ _MARKS = re.compile(r"[\[\]|;\s\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066
 
 
 def placeholder(file: messages.Attachment | models.Attachment, note: str = "") -> str:
-    """Return one line, such as `[file report.pdf, 150 kB; could not be downloaded]`. Only the note is the system's word."""
+    """Return one line, such as `[file report.pdf, 150 kB; not shown]`. What stands behind the ; is the system's word."""
     size = "" if file.size is None else media.spoken_size(file.size)
     facts = ", ".join(filter(None, (_plain(file.name), _plain(file.text), size)))
     shown = f"{_plain(file.kind)} {facts}".strip()
-    return f"[{shown}; {note}]" if note else f"[{shown}]"
+    return f"[{shown}; {_plain(note)}]" if note else f"[{shown}]"
 
 
 def with_placeholders(text: str, files: tuple[messages.Attachment, ...]) -> str:

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Q, prefetch_related_objects
 
 from memory_app.models import MemoryTurn, Role, TurnKind, TurnState
 from memory_app.turns import MESSAGE_SOURCE, SYSTEM_SOURCE
+from nahida.agent.exhibits import Exhibits
 from nahida.agent.policy import Rights
 from nahida.agent.signals import NO_REPLY
 from nahida.agent.vocabulary import Message, estimated_tokens
@@ -23,13 +25,30 @@ _ENVELOPE_MARKS = re.compile(r"[\[\]|#·\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u2
 _POSED_ENVELOPE = re.compile(r"^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d)", re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a request may hold beside the batch's own words, in tokens."""
+
+    history: int
+    files: int  # of the batch
+    sees_images: bool = False
+
+
 def build(
-    chat: Chat, session: Session, batch: Sequence[MemoryTurn], *, history_tokens: int
+    chat: Chat, session: Session, batch: Sequence[MemoryTurn], *, room: Room
 ) -> list[Message]:
     """Return the request for a batch: system prompt, as much of the history as fits, the batch itself."""
-    history = _history(session, batch, budget=history_tokens)
-    shown = _joined(_message(chat, turn) for turn in (*history, *batch))
+    exhibits = Exhibits(sees_images=room.sees_images)
+    _choose_files(batch, exhibits, room=room.files)
+    history = _history(session, batch, exhibits, budget=room.history)
+    shown = _joined(_message(chat, turn, exhibits) for turn in (*history, *batch))
     return [Message(role="system", text=_system_prompt(chat)), *shown]
+
+
+def _choose_files(batch: Sequence[MemoryTurn], exhibits: Exhibits, *, room: int) -> None:
+    prefetch_related_objects(batch, "attachments")
+    for turn in reversed(batch):
+        room -= exhibits.choose(turn, room=room)
 
 
 def envelope(chat: Chat, turn: MemoryTurn) -> str:
@@ -63,7 +82,9 @@ def _system_prompt(chat: Chat) -> str:
     )
 
 
-def _history(session: Session, batch: Sequence[MemoryTurn], *, budget: int) -> list[MemoryTurn]:
+def _history(
+    session: Session, batch: Sequence[MemoryTurn], exhibits: Exhibits, *, budget: int
+) -> list[MemoryTurn]:
     """Return what was said before, oldest first, each answer behind what it answers."""
     kept: list[MemoryTurn] = []
     for turn in _backwards(session, batch):
@@ -71,6 +92,7 @@ def _history(session: Session, batch: Sequence[MemoryTurn], *, budget: int) -> l
         if budget < 0:
             break
         kept.append(turn)
+        budget -= exhibits.choose(turn, room=budget // 2)  # files leave room for what was said
     places = {turn.answered_by_id: turn.pk for turn in kept if turn.answered_by_id}
     kept.sort(key=lambda turn: (places.get(turn.pk, turn.pk), turn.role == Role.ASSISTANT, turn.pk))
     return kept
@@ -89,17 +111,20 @@ def _backwards(session: Session, batch: Sequence[MemoryTurn]) -> Iterable[Memory
     turns = turns.exclude(state__in=(TurnState.PENDING, TurnState.RUNNING)).order_by("-pk")
     before: int | None = None
     while True:
-        page = list((turns if before is None else turns.filter(pk__lt=before))[:SLICE])
+        earlier = turns if before is None else turns.filter(pk__lt=before)
+        page = list(earlier.prefetch_related("attachments")[:SLICE])
         yield from page
         if len(page) < SLICE:
             return
         before = page[-1].pk
 
 
-def _message(chat: Chat, turn: MemoryTurn) -> Message:
+def _message(chat: Chat, turn: MemoryTurn, exhibits: Exhibits) -> Message:
     if turn.role == Role.ASSISTANT:
         return Message(role="assistant", text=turn.content)
-    return Message(role="user", text=f"{envelope(chat, turn)}\n{_body(turn)}")
+    files = exhibits.show(turn)
+    lines = (envelope(chat, turn), _body(turn), files.text)
+    return Message(role="user", text="\n".join(filter(None, lines)), images=files.images)
 
 
 def _body(turn: MemoryTurn) -> str:
@@ -124,6 +149,8 @@ def _joined(messages: Iterable[Message]) -> list[Message]:
     joined: list[Message] = []
     for message in messages:
         if joined and joined[-1].role == message.role:
-            message = Message(role=message.role, text=f"{joined.pop().text}\n\n{message.text}")
+            before = joined.pop()
+            text, images = f"{before.text}\n\n{message.text}", before.images + message.images
+            message = Message(role=message.role, text=text, images=images)
         joined.append(message)
     return joined

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from django.conf import settings
@@ -22,13 +22,14 @@ from memory_app import toolcalls, turns
 from memory_app.models import MemoryTurn, ModelCall, TurnKind, TurnState
 from memory_app.turns import Answer, Take
 from nahida import queue
-from nahida.agent import context, slash
+from nahida.agent import attachments, context, slash
+from nahida.agent.context import Room
 from nahida.agent.loop import converse
 from nahida.agent.policy import least
 from nahida.agent.signals import showable, spoken
 from nahida.agent.tools import TOOLS
 from nahida.agent.tools.base import Tool, Toolbox, TurnScope
-from nahida.agent.vocabulary import CallRecord, Model, ModelError, Reply
+from nahida.agent.vocabulary import CallRecord, Message, Model, ModelError, Reply
 from nahida.agent.working import shown_working
 from sessions_app import lanes
 from sessions_app.lanes import LostLaneError
@@ -163,6 +164,14 @@ class _Work:
         self._commit(compose)
 
     def converse(self, model: Model) -> None:
+        attachments.fetch(
+            self.lane_id,
+            self.token,
+            self.turns,
+            is_private=self.chat.is_private,
+            deadline=self.deadline,
+            check=self._check,
+        )
         session = self.turns[0].session
         scope = TurnScope(
             chat=self.chat,
@@ -184,20 +193,26 @@ class _Work:
         self._commit(compose, staged=scope)
 
     def _ask(self, model: Model, scope: TurnScope) -> Reply:
-        agent = settings.NAHIDA.agent
-        budget = min(agent.history_tokens, model.context_tokens // 2)
-        try:
-            return self._ask_once(model, scope, budget)
-        except ModelError as error:
-            if error.kind != "too_long":
-                raise
-            scope.staged.clear()  # it begins anew, and nothing has left yet
-            return self._ask_once(model, scope, budget // 4)
-
-    def _ask_once(self, model: Model, scope: TurnScope, history_tokens: int) -> Reply:
-        messages = context.build(
-            self.chat, self.turns[0].session, self.turns, history_tokens=history_tokens
+        room = Room(
+            history=min(settings.NAHIDA.agent.history_tokens, model.context_tokens // 2),
+            files=model.context_tokens // 4,
+            sees_images=model.sees_images,
         )
+        messages = self._messages(room)
+        try:
+            return self._ask_once(model, scope, messages)
+        except ModelError as error:
+            less = _less(room, error, messages)
+            if less is None:
+                raise
+            logger.warning("turn %s is asked again with less: %s", self.batch, error)
+            scope.staged.clear()  # it begins anew, and nothing has left yet
+            return self._ask_once(model, scope, self._messages(less))
+
+    def _messages(self, room: Room) -> list[Message]:
+        return context.build(self.chat, self.turns[0].session, self.turns, room=room)
+
+    def _ask_once(self, model: Model, scope: TurnScope, messages: Sequence[Message]) -> Reply:
         return converse(
             model,
             messages,
@@ -291,6 +306,15 @@ class _Work:
             ms=call.ms,
             outcome=call.outcome,
         )
+
+
+def _less(room: Room, error: ModelError, messages: Sequence[Message]) -> Room | None:
+    """Return what to leave room for when a request was not taken, None if less of it would not help."""
+    if error.kind == "too_long":
+        return replace(room, history=room.history // 4, files=room.files // 4)
+    if error.kind == "refused" and any(message.images for message in messages):
+        return replace(room, sees_images=False)  # one picture it cannot read must not end the talk
+    return None
 
 
 @contextmanager

@@ -54,6 +54,9 @@ class Usage:
     estimated: bool = False
 
 
+IMAGE_TOKENS = 1_000  # what an image counts in an estimate
+
+
 def estimated_tokens(text: str) -> int:
     """Guess high rather than low: a CJK character is about one token, three letters of Latin too."""
     return (len(text.encode("utf-8", "replace")) + 2) // 3

@@ -6,6 +6,7 @@ from django.test import override_settings
 
 from memory_app.models import MemoryTurn
 from nahida.agent import context
+from nahida.agent.context import Room
 from sessions_app.models import Chat
 from tests.base import ALICE, GROUP, NahidaTestCase
 
@@ -104,7 +105,8 @@ class HistoryTests(NahidaTestCase):
         batch = MemoryTurn.objects.filter(role="user").order_by("-pk")[:1]
         turn = batch[0]
 
-        messages = context.build(self.chat(ALICE), turn.session, [turn], history_tokens=400)
+        room = Room(history=400, files=0)
+        messages = context.build(self.chat(ALICE), turn.session, [turn], room=room)
 
         text = str(messages)
         self.assertIn("question 7", text)

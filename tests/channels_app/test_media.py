@@ -17,6 +17,7 @@ class KeepTests(SimpleTestCase):
         name = media.keep(b"\x00\xff bytes")
 
         self.assertEqual(media.read(name), b"\x00\xff bytes")
+        self.assertEqual(media.read(name, most=2), b"\x00\xff")
 
     def test_it_keeps_the_same_content_twice_under_names_that_have_nothing_in_common(self):
         one, two = media.keep(b"same"), media.keep(b"same")

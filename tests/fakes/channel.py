@@ -42,7 +42,7 @@ class FakeChannel:
         self.sent_files: list[tuple[str, str, bytes]] = []  # kind, name and content
         self.files: dict[str, bytes] = {}  # that it can be asked for, by platform_id
         self.fetched: list[str] = []
-        self.fetch_plan: deque[Exception | Callable[[], None] | None] = deque()
+        self.fetch_plan: deque[Exception | Callable[[], object] | None] = deque()
         self.worked_on: SimpleQueue[tuple[ChatAddress, str]] = SimpleQueue()
         self.instances[name] = self
 
@@ -112,5 +112,5 @@ class FakeChannel:
         if content is None:
             raise FetchError("no such file", permanent=True)
         if len(content) > limit:
-            raise FetchError(f"larger than {limit} bytes", permanent=True)
+            raise FetchError(f"larger than {media.spoken_size(limit)}", permanent=True)
         return content

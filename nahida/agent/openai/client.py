@@ -27,6 +27,7 @@ from nahida.agent.openai.errors import (
 from nahida.agent.openai.stream import Draft, Watchdog
 from nahida.agent.openai.thoughts import clean
 from nahida.agent.vocabulary import (
+    IMAGE_TOKENS,
     CallRecord,
     Message,
     ModelError,
@@ -39,8 +40,6 @@ from nahida.agent.vocabulary import (
 from nahida.config import Model as ModelConfig
 
 logger = logging.getLogger(__name__)
-
-IMAGE_TOKENS = 1_000  # what an image counts in an estimate
 
 
 class OpenAIModel:
