@@ -17,6 +17,8 @@ ANSWER_S = 30.0  # with CONNECT_S, shorter than the 60 s lease of a delivery tha
 KEEP_IDLE_S = 3.0
 DOWNLOAD_S = 60.0  # for a whole file, however steadily its server drips
 
+AsyncClient = httpx.AsyncClient
+
 _LATER = (408, 425, 429)
 
 _NEVER_LEFT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
