@@ -22,10 +22,12 @@ class RawCase(TelegramCase):
         self.assertEqual((status, body["ok"]), (200, True), body)
         return body["result"]
 
-    def ask(self, path: str, body: str | None = None) -> tuple[int, bytes]:
+    def ask(
+        self, path: str, body: str | bytes | None = None, *, kind: str = "application/json"
+    ) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(urlsplit(self.server.base_url).netloc, timeout=30)
         self.addCleanup(connection.close)
-        headers = {"Content-Type": "application/json"} if body else {}
+        headers = {"Content-Type": kind} if body else {}
         connection.request("POST" if body else "GET", path, body, headers)
         response = connection.getresponse()
         return response.status, response.read()
@@ -41,11 +43,18 @@ class Background:
         self._thread.start()
 
     def _run(self):
-        self._answer = self._work()
+        try:
+            self._answer = self._work()
+        except Exception as error:
+            self._error = error
 
     def answer(self):
         self._thread.join(30)
         return self._answer
+
+    def error(self) -> Exception:
+        self._thread.join(30)
+        return self._error
 
 
 class OffsetTest(RawCase):
@@ -160,6 +169,95 @@ class FaultTest(RawCase):
             self.assertEqual(self.lin.texts, ["hi"])
 
         self.assertEqual(sending.answer()[0], 200)
+
+
+class RulesTest(RawCase):
+    """What the libraries cannot get wrong, or take too long to."""
+
+    def refusal(self, method: str, **params) -> str:
+        status, body = self.call(method, chat_id=LIN["id"], **params)
+        self.assertEqual(status, 400)
+        return str(body["description"])
+
+    def upload(self, method: str, name: str, content: bytes) -> int:
+        head = f'--b\r\nContent-Disposition: form-data; name="{name}"; filename="f"\r\n\r\n'
+        chat = f'\r\n--b\r\nContent-Disposition: form-data; name="chat_id"\r\n\r\n{LIN["id"]}'
+        body = head.encode() + content + chat.encode() + b"\r\n--b--\r\n"
+        path = f"/bot{self.bot.token}/{method}"
+        return self.ask(path, body, kind="multipart/form-data; boundary=b")[0]
+
+    def test_it_takes_files_up_to_their_limits(self):
+        just, more = bytes(10 * 1024 * 1024), bytes(10 * 1024 * 1024 + 1)
+
+        photos = [self.upload("sendPhoto", "photo", content) for content in (just, more, b"")]
+        huge = self.upload("sendDocument", "document", bytes(50 * 1024 * 1024 + 1))
+
+        self.assertEqual((photos, huge), ([200, 400, 400], 413))
+
+    def test_it_knows_actions_and_reactions_by_name(self):
+        self.lin.says("hi")
+
+        self.assertIn("wrong parameter action", self.refusal("sendChatAction", action="thinking"))
+        reaction = [{"type": "emoji", "emoji": "🌱"}]
+        unknown = self.refusal("setMessageReaction", message_id=1, reaction=reaction)
+        nowhere = self.refusal("setMessageReaction", message_id=9, reaction=reaction)
+        self.assertIn("REACTION_INVALID", unknown)
+        self.assertIn("message to react not found", nowhere)
+
+    def test_it_shows_no_action_in_a_channel(self):
+        news = self.bot.channel(-1001234500003)
+
+        self.assertTrue(self.result("sendChatAction", chat_id=news.id, action="typing"))
+        self.assertEqual(news.actions, [])
+
+    def test_it_lets_an_answer_go_without_what_it_answers(self):
+        reply = {"message_id": 9, "allow_sending_without_reply": True}
+
+        sent = self.result("sendMessage", chat_id=LIN["id"], text="hi", reply_parameters=reply)
+
+        self.assertNotIn("reply_to_message", sent)
+
+    def test_it_looks_for_a_quote_in_what_is_answered(self):
+        self.lin.says("one two")
+        quotes = ({"message_id": 1, "quote": quote} for quote in ("three", "two"))
+
+        refusal = self.refusal("sendMessage", text="hi", reply_parameters=next(quotes))
+
+        self.assertIn("QUOTE_TEXT_INVALID", refusal)
+        self.result("sendMessage", chat_id=LIN["id"], text="hi", reply_parameters=next(quotes))
+
+    def test_it_counts_a_caption(self):
+        file = self.bot.add_file(b"x")
+
+        refusal = self.refusal("sendDocument", document=file.id, caption="🌱" * 513)
+
+        self.assertIn("message caption is too long", refusal)
+        self.result("sendDocument", chat_id=LIN["id"], document=file.id, caption="🌱" * 512)
+
+
+class OutageTest(RawCase):
+    def test_it_ends_what_waits(self):
+        poll = self.in_background("getUpdates", timeout=50)
+        self.bot.wait_until(lambda: self.bot.waiting == 1)
+
+        self.server.go_down()
+
+        self.bot.wait_until(lambda: self.bot.waiting == 0)
+        self.assertIsInstance(poll.error(), ConnectionError)
+        self.server.come_up()
+
+    def test_it_breaks_connections_that_rest(self):
+        connection = http.client.HTTPConnection(urlsplit(self.server.base_url).netloc, timeout=30)
+        connection.request("GET", f"/bot{self.bot.token}/getMe")
+        connection.getresponse().read()
+
+        self.server.go_down()
+        self.server.come_up()
+
+        with self.assertRaises(ConnectionError):
+            connection.request("GET", f"/bot{self.bot.token}/getMe")
+            connection.getresponse()
+        connection.close()
 
 
 class BooksTest(RawCase):

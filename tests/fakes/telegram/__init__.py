@@ -12,6 +12,7 @@ from tests.fakes.telegram.answers import (
     conflict,
     flood,
     forbidden,
+    success,
 )
 from tests.fakes.telegram.bodies import Upload
 from tests.fakes.telegram.bot import Bot, Call, File
@@ -38,5 +39,6 @@ __all__ = [
     "deliver",
     "flood",
     "forbidden",
+    "success",
     "user",
 ]
