@@ -42,7 +42,7 @@ class TelegramClient:
     def __init__(self, channel: str, *, token: str, base_url: str) -> None:
         self._channel = channel
         self._token = token
-        self._base_url = base_url.rstrip("/")
+        self._base_url = base_url
 
     def call(self, method: str, /, *, upload: Upload | None = None, **params: Any) -> Any:
         """Call a method from a worker and return its result. Raises `SendError`."""

@@ -118,7 +118,7 @@ def _refused(status: int, answer: dict[str, Any]) -> RefusalError:
 
 
 def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) else None
 
 
 def _bad_request(error: RefusalError, *, channel: str) -> SendError:

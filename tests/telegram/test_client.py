@@ -5,7 +5,7 @@ import traceback
 
 from channels_app.channels import FetchError, ListenError, SendError
 from channels_app.telegram.client import TelegramClient, Upload
-from tests.fakes.telegram import Answer, ApiError, flood, forbidden
+from tests.fakes.telegram import Answer, ApiError, flood, forbidden, success
 from tests.telegram.stage import LIN, AsyncTelegramCase, TelegramCase
 
 BOLD = {"type": "bold", "offset": 0, "length": 2}
@@ -15,7 +15,7 @@ class ClientCase(TelegramCase):
     def setUp(self):
         super().setUp()
         self.client = TelegramClient(
-            "telegram", token=self.bot.token, base_url=self.server.base_url + "/"
+            "telegram", token=self.bot.token, base_url=self.server.base_url
         )
 
 
@@ -79,13 +79,19 @@ class CallTest(ClientCase):
     def test_it_keeps_the_token_out_of_what_goes_wrong(self):
         named = ApiError(502, f"no host for /bot{self.bot.token}/sendMessage")
         self.bot.hang_up("sendMessage")
-        nowhere = TelegramClient("telegram", token=self.bot.token, base_url=f"{self.bot.token}://x")
         self.bot.fail("sendMessage", named)
 
-        for client in (self.client, self.client, nowhere):
-            with self.assertRaises(SendError) as caught:
-                client.call("sendMessage", chat_id=LIN["id"], text="hi")
-            self.assertNotIn(self.bot.token, "".join(traceback.format_exception(caught.exception)))
+        for error in (self.refusal(), self.refusal()):
+            self.assertNotIn(self.bot.token, "".join(traceback.format_exception(error)))
+
+    def test_it_keeps_the_token_out_of_the_words_of_httpx(self):
+        client = TelegramClient("telegram", token="s3cret", base_url="s3cret://host")
+
+        with self.assertRaises(SendError) as caught:
+            client.call("getMe")
+
+        self.assertNotIn("s3cret", "".join(traceback.format_exception(caught.exception)))
+        self.assertIn("<token>", str(caught.exception))
 
 
 class FetchTest(ClientCase):
@@ -104,6 +110,11 @@ class FetchTest(ClientCase):
 
         self.assertTrue(error.permanent)
         self.assertEqual(self.bot.calls_of("download"), [])
+
+    def test_it_takes_no_for_an_answer_that_leads_nowhere(self):
+        self.bot.fail("getFile", success({"file_id": "f", "file_unique_id": "u"}))
+
+        self.assertTrue(self.fetch_error("f").permanent)
 
     def test_it_stops_where_a_file_is_larger_than_it_is_said_to_be(self):
         self.assertTrue(
@@ -155,6 +166,15 @@ class ListeningTest(AsyncTelegramCase):
                 await ask("getUpdates")
 
         self.assertEqual(caught.exception.status, "conflict")
+
+    async def test_it_keeps_the_token_out_of_the_words_of_httpx(self):
+        client = TelegramClient("telegram", token="s3cret", base_url="s3cret://host")
+
+        async with client.listening() as ask:
+            with self.assertRaises(ListenError) as caught:
+                await ask("getMe")
+
+        self.assertNotIn("s3cret", "".join(traceback.format_exception(caught.exception)))
 
     async def test_it_keeps_the_token_out_of_a_broken_line(self):
         self.bot.hang_up("getMe")
