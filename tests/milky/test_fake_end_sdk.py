@@ -222,6 +222,22 @@ def test_it_breaks_streams_and_leaves_them_half_open(
     assert not silent.done()
 
 
+def test_it_goes_down_and_comes_up(
+    end: MilkyEnd, client: MilkyClient, hear: Callable[[int], Future[list[Any]]]
+):
+    client.get_login_info()
+    broken = hear(1)
+
+    end.go_down()
+    with pytest.raises(httpx.RemoteProtocolError):
+        broken.result(PATIENCE_S)
+    with pytest.raises(MilkyHttpError, match="Connection refused"):
+        MilkyClient(end.base_url, end.token).get_login_info()
+    end.come_up()
+
+    assert client.get_login_info().uin == SELF
+
+
 def test_it_lets_nobody_listen_without_the_token(end: MilkyEnd):
     with pytest.raises(MilkyHttpError, match="401"):
         next(MilkyClient(end.base_url, "wrong").events_sse())

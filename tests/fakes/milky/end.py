@@ -9,9 +9,12 @@ with MilkyEnd() as end:
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import urllib.request
+import weakref
 from collections import defaultdict, deque
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
 from types import TracebackType
@@ -54,8 +57,30 @@ class Opened:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
+    def __init__(self, port: int, end: MilkyEnd) -> None:
+        super().__init__(("127.0.0.1", port), type("Bound", (Handler,), {"end": end}))
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._thread = threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
+        self._thread.start()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        accepted, address = super().get_request()
+        self._sockets.add(accepted)
+        return accepted, address
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         pass  # a client may leave in the middle of a stream
+
+    def stop(self) -> None:
+        """Listen no more, and hang up on everybody."""
+        self.shutdown()
+        self.server_close()
+        self._thread.join()
+        for accepted in list(self._sockets):
+            with suppress(OSError):
+                accepted.shutdown(socket.SHUT_RDWR)
 
 
 class MilkyEnd:
@@ -81,24 +106,16 @@ class MilkyEnd:
         self._streams: list[Stream] = []
         self._changed = threading.Condition()
         self.stopping = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), type("Bound", (Handler,), {"end": self}))
+        self._server = _Server(0, self)
+        self.port: int = self._server.server_address[1]
         self.world = World(self.emit, version=version, base_url=self.base_url)
         self.account = Account(self.world)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        )
-
-    @property
-    def port(self) -> int:
-        port: int = self._server.server_address[1]
-        return port
 
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}{self.prefix}"
 
     def __enter__(self) -> Self:
-        self._thread.start()
         return self
 
     def __exit__(
@@ -108,9 +125,15 @@ class MilkyEnd:
         trace: TracebackType | None,
     ) -> None:
         self.stopping.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.stop()
+
+    def go_down(self) -> None:
+        """Be unreachable, with all it knows, until it comes up at the same port."""
+        self._server.stop()
+        self.wait_for_no_stream()
+
+    def come_up(self) -> None:
+        self._server = _Server(self.port, self)
 
     # What it was asked
 
