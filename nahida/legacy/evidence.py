@@ -65,6 +65,11 @@ def infer(facts: Facts) -> list[Proposal]:
     return list(_Inference(facts).proposals())
 
 
+def after_forced_rename(facts: Facts, old_key: str, new_key: SessionKey) -> Affected:
+    """Return what goes along if a person renames a session to a key of his own."""
+    return _Inference(facts).forced(old_key, new_key)
+
+
 class _Inference:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -88,6 +93,28 @@ class _Inference:
                 children=children.get(proposal.old_key, ()),
             )
         yield from self._jobs_alone()
+
+    def forced(self, old_key: str, new_key: SessionKey) -> Affected:
+        proposal = {one.old_key: one for one in self.proposals()}[old_key]
+        address = new_key.chat_key
+        family = _family(old_key)
+        named = self._named_by_family().get(family, frozenset()) if family else frozenset()
+        children = sorted(
+            (
+                replace(child, new=str(new_key.subagent(task_of(SessionKey.parse(child.old)))))
+                for requester, child in self._subagents()
+                if requester == old_key
+                and self._names_only(child.old, address)
+                and not task_of(new_key)
+            ),
+            key=lambda child: child.old,
+        )
+        fates = self.jobs.fates(old_key, address=address, named=named)
+        return replace(proposal.affected, jobs=fates, children=tuple(children))
+
+    def _names_only(self, text: str, address: str) -> bool:
+        own = (part for part in self.proposed[text].evidence if part.source != REQUESTER)
+        return set(_addresses(own)) <= {address}
 
     def _propose(self, session: SessionFacts) -> Proposal:
         key = session.parsed
@@ -210,16 +237,21 @@ class _Inference:
         return {family: frozenset(addresses) for family, addresses in named.items()}
 
     def _children(self) -> dict[str, tuple[Child, ...]]:
+        """Return the subagents' sessions that move with each requester."""
         children: dict[str, tuple[Child, ...]] = {}
-        for proposal in sorted(self.proposed.values(), key=lambda proposal: proposal.old_key):
+        for requester, child in sorted(self._subagents(), key=lambda pair: pair[1].old):
+            if child.new:
+                children[requester] = (*children.get(requester, ()), child)
+        return children
+
+    def _subagents(self) -> Iterable[tuple[str, Child]]:
+        """Yield every subagent's session with the key of its requester; a `new` of "" says that it stays."""
+        for proposal in self.proposed.values():
             key = parsed(proposal.old_key)
             task = task_of(key) if key else ""
-            if not task or proposal.recommendation != RENAME or proposal.session is None:
-                continue
-            requester = requester_of(proposal.old_key, task)
-            child = Child(proposal.session, proposal.old_key, proposal.new_key)
-            children[requester] = (*children.get(requester, ()), child)
-        return children
+            if task and proposal.session is not None:
+                child = Child(proposal.session, proposal.old_key, proposal.new_key)
+                yield requester_of(proposal.old_key, task), child
 
     def _jobs_alone(self) -> Iterable[Proposal]:
         known = {*self.proposed, *self.facts.settled, *self.facts.keys}

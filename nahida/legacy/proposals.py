@@ -105,9 +105,9 @@ class Proposal:
             "recommendation": self.recommendation,
             "confidence": self.confidence,
             "new_key": self.new_key,
-            "evidence": _plain(self.evidence),
-            "targets": _plain(self.targets),
-            "affected": _plain(self.affected),
+            "evidence": plain(self.evidence),
+            "targets": plain(self.targets),
+            "affected": plain(self.affected),
             "notes": list(self.notes),
             "fingerprint": self.fingerprint,
         }
@@ -119,19 +119,19 @@ class Proposal:
         Notes are not part of it, nor are children: they may go before their requester does.
         """
         parts = {
-            "evidence": _plain(self.evidence),
-            "targets": _plain(self.targets),
-            "affected": _plain(replace(self.affected, children=())),
+            "evidence": plain(self.evidence),
+            "targets": plain(self.targets),
+            "affected": plain(replace(self.affected, children=())),
             "new_key": self.new_key,
         }
         canonical = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return dataclasses and tuples as the objects and lists that JSON gives back."""
     if isinstance(value, tuple):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     return _lists(asdict(value))
 
 
