@@ -28,6 +28,7 @@ from nahida.gateway.problems import (
     InvalidRequestError,
     NotFoundError,
     Problem,
+    TooLargeError,
 )
 
 STATUS: Mapping[type[Exception], int] = {
@@ -43,6 +44,7 @@ STATUS: Mapping[type[Exception], int] = {
     NotFoundError: 404,
     ConflictError: 409,
     RequestDataTooBig: 413,
+    TooLargeError: 413,
     IdempotencyMismatchError: 422,
     TooManyFailuresError: 429,
     OperationalError: 503,

@@ -171,7 +171,9 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
 WHITENOISE_USE_FINDERS = True
-MEDIA_ROOT = DATA_DIR / "media"
+MEDIA_ROOT = DATA_DIR / "media"  # never served as it lies there: it has no MEDIA_URL
+# Files come in base64, four letters for three bytes, beside some text; routes without files take less.
+DATA_UPLOAD_MAX_MEMORY_SIZE = NAHIDA.files.largest * 4 // 3 + 2_500_000
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SITE
 SECURE_SSL_REDIRECT = SECURE_SITE

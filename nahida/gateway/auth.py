@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from django.core.cache import cache
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from ninja.security.http import HttpAuthBase
 from redis.exceptions import RedisError
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = 10  # of one address, or of one key, within the window
 WINDOW_S = 60
+MOST_WITHOUT_FILES = 2_500_000  # bytes of a body
 IPV6_SITE = 64  # bits; one customer has at least all addresses behind them
 
 
@@ -63,21 +65,30 @@ class Caller:
             self.key.chats.add(chat)
 
 
+def require_small(request: HttpRequest) -> None:
+    """Refuse a body that only a request with files may have, before anything reads it."""
+    if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_WITHOUT_FILES:
+        raise RequestDataTooBig
+
+
 class BearerKey(HttpAuthBase):
     """The `auth=` of a route: a key with one scope."""
 
     openapi_scheme = "bearer"
     openapi_description = "A key made by `manage.py create_api_key` or in the admin."
 
-    def __init__(self, scope: str) -> None:
+    def __init__(self, scope: str, *, carries_files: bool = False) -> None:
         assert scope in SCOPES, f"{scope} has no line in SCOPES"
         super().__init__()
         self.scope = scope
+        self.carries_files = carries_files
 
     def __call__(self, request: HttpRequest) -> Caller:
         key = _authenticated(request)
         caller = Caller(key, _principal(key))
         caller.require(self.scope)
+        if not self.carries_files:
+            require_small(request)
         keys.note_use(key)
         return caller
 

@@ -31,9 +31,8 @@ def _not_blank(text: str) -> str:
 
 
 # What people read: odd characters are taken out or replaced.
-Text = Annotated[
-    str, BeforeValidator(_storable), Field(max_length=MAX_TEXT), AfterValidator(_not_blank)
-]
+AnyText = Annotated[str, BeforeValidator(_storable), Field(max_length=MAX_TEXT)]
+Text = Annotated[AnyText, AfterValidator(_not_blank)]
 Title = Annotated[str, BeforeValidator(_storable), Field(max_length=300)]
 Words = Annotated[str, BeforeValidator(_storable), Field(max_length=MAX_NAME)]
 # What names something: changed it would name something else, so it is refused.

@@ -9,6 +9,7 @@ from ninja import Router
 
 from channels_app.channels import get_channel
 from nahida.agent.receive import receive as act_on
+from nahida.gateway.auth import require_small
 from nahida.gateway.problems import InvalidRequestError, NotFoundError
 
 router = Router(tags=["webhooks"])
@@ -21,6 +22,7 @@ def receive(request: HttpRequest, kind: str, channel: str) -> HttpResponse:
     if configured is None or configured.kind != kind:
         raise NotFoundError("channel", channel)
     instance = get_channel(channel)
+    require_small(request)
     instance.verify(request)
     act_on(channel, instance.parse(_event(request)))
     return HttpResponse()

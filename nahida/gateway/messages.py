@@ -13,7 +13,8 @@ from memory_app.turns import write_out
 from nahida import queue
 from nahida.agent.tools.message import How, outgoing, sent
 from nahida.gateway.auth import BearerKey, Caller, caller_of
-from nahida.gateway.fields import MAX_KEY, Text, require_room
+from nahida.gateway.fields import MAX_KEY, AnyText, require_room
+from nahida.gateway.files import MOST_FILES, FileToSend, kept
 from nahida.gateway.idempotency import IdempotencyName, once
 from nahida.gateway.problems import NotFoundError, problems
 from sessions_app.routing import find_chat
@@ -34,7 +35,12 @@ class Message(Schema):
         max_length=MAX_KEY,
         description="typed address, such as milky:group:20001; required",
     )
-    text: Text
+    text: AnyText = Field("", description="may be left out where files are attached")
+    attachments: list[FileToSend] = Field(
+        [],
+        max_length=MOST_FILES,
+        description="sent behind the text, each as a message of its own",
+    )
     delivery: How = Field(
         How.NOTIFY,
         description="notify only sends; record also keeps the text in that chat's conversation",
@@ -50,8 +56,8 @@ class MessageSent(Schema):
 
 @router.post(
     "",
-    auth=BearerKey("send"),
-    response={200: MessageSent, **problems(404, 422)},
+    auth=BearerKey("send", carries_files=True),
+    response={200: MessageSent, **problems(404, 413, 422)},
     summary="Send a message",
 )
 def send(
@@ -65,14 +71,16 @@ def send(
 
 def _send(caller: Caller, address: ChatAddress, message: Message) -> dict[str, Any]:
     _require_reach(caller, address)
-    out = outgoing(
-        str(address),
-        message.text,
-        how=message.delivery,
-        origin="",
-        sender=account(API, str(caller.key.pk)),
-    )
-    delivery = write_out(out)
+    with kept(message.attachments) as files:
+        out = outgoing(
+            str(address),
+            message.text,
+            files=files,
+            how=message.delivery,
+            origin="",
+            sender=account(API, str(caller.key.pk)),
+        )
+        delivery = write_out(out)
     if delivery is not None:
         queue.wake_on_commit(queue.DELIVER, delivery.pk)
     return {

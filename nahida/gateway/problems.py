@@ -30,6 +30,10 @@ class InvalidRequestError(RequestError):
     """The request is well-formed but asks for something that makes no sense."""
 
 
+class TooLargeError(RequestError):
+    """The request holds more than is taken at once."""
+
+
 class NotFoundError(RequestError):
     """There is no such row, or it belongs to somebody else: both look the same."""
 

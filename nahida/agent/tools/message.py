@@ -5,6 +5,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from channels_app.addresses import AddressError, ChatAddress
+from channels_app.messages import Attachment
 from memory_app.turns import Outgoing
 from nahida.agent.policy import require
 from nahida.agent.tools.base import Effect, Tool, ToolError, TurnScope
@@ -30,13 +31,21 @@ class MessageArguments(BaseModel):
     )
 
 
-def outgoing(target: str, text: str, *, how: How, origin: str, sender: str) -> Outgoing:
+def outgoing(
+    target: str,
+    text: str,
+    *,
+    files: tuple[Attachment, ...] = (),
+    how: How,
+    origin: str,
+    sender: str,
+) -> Outgoing:
     """Check what is to be sent where. Raises `ToolError` with the way out."""
     try:
         address = ChatAddress.target(target)
     except AddressError as error:
         raise ToolError(str(error)) from error
-    if not text.strip():
+    if not text.strip() and not files:
         raise ToolError("the text is empty: write what is to be sent")
     if len(text) > TEXT_LIMIT:
         raise ToolError(f"the text has {len(text)} characters: at most {TEXT_LIMIT} are sent")
@@ -44,7 +53,9 @@ def outgoing(target: str, text: str, *, how: How, origin: str, sender: str) -> O
     if chat is not None and access_of(chat) == Access.BLOCKED:
         raise ToolError(f"{address} is blocked by the owner, so nothing is sent there")
     record = how == How.RECORD
-    return Outgoing(address=address, text=text, record=record, origin=origin, sender=sender)
+    return Outgoing(
+        address=address, text=text, files=files, record=record, origin=origin, sender=sender
+    )
 
 
 def sent(message: Outgoing) -> str:
