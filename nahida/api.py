@@ -15,6 +15,7 @@ from ninja.openapi.schema import OpenAPISchema
 
 from channels_app.addresses import AddressError
 from channels_app.channels import VerificationError
+from channels_app.media import MissingFileError
 from nahida import __version__
 from nahida.agent.tools.base import ToolError
 from nahida.gateway import chat, chats, health, hooks, messages, sessions
@@ -42,6 +43,7 @@ STATUS: Mapping[type[Exception], int] = {
     VerificationError: 401,
     ForbiddenError: 403,
     NotFoundError: 404,
+    MissingFileError: 404,
     ConflictError: 409,
     RequestDataTooBig: 413,
     TooLargeError: 413,

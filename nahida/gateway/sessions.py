@@ -4,23 +4,32 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import register_converter
-from ninja import Field, Query, Router, Schema
+from django.utils.http import content_disposition_header
+from ninja import Field, Path, Query, Router, Schema
 from pydantic import ConfigDict
 
+from channels_app import media
 from channels_app.addresses import AddressError, KeyKind, SessionKey, classify
-from memory_app.models import MemoryTurn, Role, TurnKind, TurnState
+from memory_app.models import Attachment, MemoryTurn, Role, TurnKind, TurnState
 from nahida.gateway import oneoff, paging
 from nahida.gateway.auth import BearerKey, caller_of
 from nahida.gateway.fields import Key, Title, Words
 from nahida.gateway.idempotency import IdempotencyName, once
-from nahida.gateway.paging import Paged
+from nahida.gateway.paging import MAX_ID, Paged
 from nahida.gateway.problems import NotFoundError, problems
 from sessions_app.models import Lane, Session
 from sessions_app.principal import Principal
 
 router = Router(tags=["sessions"])
+
+
+BYTES = "application/octet-stream"
+FILE_RESPONSE: dict[str, Any] = {
+    "responses": {200: {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}}
+}
+AttachmentId = Annotated[int, Path(ge=1, le=MAX_ID)]
 
 
 class KeyConverter:
@@ -67,6 +76,17 @@ class SessionPage(Schema):
     next_cursor: str | None
 
 
+class AttachmentRow(Schema):
+    id: int
+    kind: str
+    name: str
+    mime: str = Field(description="as the platform says; a picture's is known by its bytes")
+    size: int | None = Field(description="in bytes")
+    text: str = Field(description="what is known of what it shows")
+    is_kept: bool = Field(description="its content can be read")
+    error: str = Field(description="why it could not be downloaded")
+
+
 class TurnRow(Schema):
     id: int
     kind: TurnKind
@@ -79,6 +99,7 @@ class TurnRow(Schema):
     message_id: str
     origin: str = Field(description="address it came by, as it was then")
     answered_by: int | None
+    attachments: list[AttachmentRow]
     sent_at: datetime | None
     created_at: datetime
 
@@ -131,13 +152,35 @@ def list_turns(
     request: HttpRequest, key: str, page: Paged, order: Literal["newest", "oldest"] = "newest"
 ) -> dict[str, Any]:
     session = _found(caller_of(request).principal, key)
-    turns, next_cursor = paging.by_id(session.turns.all(), page, oldest_first=order == "oldest")
+    turns, next_cursor = paging.by_id(
+        session.turns.prefetch_related("attachments"), page, oldest_first=order == "oldest"
+    )
     return {
         "session_key": session.key,
         "session_key_kind": classify(session.key),
         "items": [_turn(turn) for turn in turns],
         "next_cursor": next_cursor,
     }
+
+
+@router.get(
+    "/{key:key}/attachments/{id}",
+    auth=BearerKey("sessions:read"),
+    response=problems(404),
+    openapi_extra=FILE_RESPONSE,
+    summary="Read a file of a session's turns",
+)
+def read_attachment(request: HttpRequest, key: str, id: AttachmentId) -> HttpResponse:
+    """Return its bytes, as a download whatever they are: a page of ours must never be made of them."""
+    session = _found(caller_of(request).principal, key)
+    file = Attachment.objects.filter(pk=id, turn__session=session).exclude(file="").first()
+    if file is None:
+        raise NotFoundError("kept attachment", id)
+    as_download = content_disposition_header(True, file.name or file.kind)
+    assert as_download, "an attachment always has its header"
+    return HttpResponse(
+        media.read(file.file), content_type=BYTES, headers={"Content-Disposition": as_download}
+    )
 
 
 @router.get(
@@ -247,6 +290,22 @@ def _turn(turn: MemoryTurn) -> dict[str, Any]:
         "message_id": turn.message_id,
         "origin": turn.origin,
         "answered_by": turn.answered_by_id,
+        "attachments": [
+            _attachment(file) for file in sorted(turn.attachments.all(), key=lambda file: file.pk)
+        ],
         "sent_at": turn.sent_at,
         "created_at": turn.created_at,
+    }
+
+
+def _attachment(file: Attachment) -> dict[str, Any]:
+    return {
+        "id": file.pk,
+        "kind": file.kind,
+        "name": file.name,
+        "mime": file.mime,
+        "size": file.size,
+        "text": file.text,
+        "is_kept": bool(file.file),
+        "error": file.error,
     }

@@ -209,7 +209,7 @@ class TurnsTest(GatewayTestCase):
         key = self.key()
         self.get("/api/sessions", key=key)
 
-        with self.assertNumQueries(3):  # key, session, turns
+        with self.assertNumQueries(4):  # key, session, turns, attachments
             self.get(f"/api/sessions/{ALICE}/turns", key=key)
 
 
