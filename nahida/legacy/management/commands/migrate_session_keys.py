@@ -1,0 +1,27 @@
+"""Give the sessions of the old bot typed keys: propose, decide, apply."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from nahida.legacy.acts import inspect, review, status
+from nahida.legacy.decide import operator
+
+ACTS = {"inspect": inspect, "review": review, "status": status}
+
+
+class Command(BaseCommand):
+    help = "Give the sessions of an imported database typed keys. Nothing moves that no person approved."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        acts = parser.add_subparsers(dest="act", metavar="ACT", required=True)
+        for name, act in ACTS.items():
+            its = acts.add_parser(name, help=act.HELP, description=act.HELP)
+            its.add_argument(
+                "--as", dest="as_user", metavar="USER", help="who decides (else cli:<os user>)"
+            )
+            act.add_arguments(its)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        options["who"] = operator(options["as_user"])
+        ACTS[options["act"]].run(self, options)
