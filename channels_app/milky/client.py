@@ -6,9 +6,9 @@ The token travels in a header only: URLs end up in logs.
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from httpx_sse import EventSource, ServerSentEvent, aconnect_sse
@@ -41,24 +41,29 @@ _STREAM_S = (CONNECT_S, None, ANSWER_S, CONNECT_S)
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class End:
+    """Where a protocol end is, and what it wants to see. `base_url` keeps its path; "" is no token."""
+
     base_url: str
-    headers: Mapping[str, str]
+    token: str = field(repr=False)
 
     def api(self, name: str) -> str:
-        return f"{self.base_url}/api/{name}"
+        return f"{self.base_url.rstrip('/')}/api/{name}"
 
     @property
     def events(self) -> str:
-        return f"{self.base_url}/event"
+        return f"{self.base_url.rstrip('/')}/event"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 
 class MilkyClient:
-    """The line to one account's protocol end. `base_url` keeps its path; "" is no token. A parameter that is None is left out."""
+    """The line to one account's protocol end. A parameter that is None is left out."""
 
     def __init__(self, *, base_url: str, token: str) -> None:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._end = _End(base_url.rstrip("/"), headers)
+        self._end = End(base_url, token)
 
     def call(self, api: str, /, **params: Any) -> dict[str, Any]:
         """Call an API from a worker and return its data.
@@ -98,7 +103,7 @@ class MilkyClient:
 class Line:
     """What a listener asks and hears. All of it raises `ListenError`."""
 
-    def __init__(self, end: _End, http: AsyncClient) -> None:
+    def __init__(self, end: End, http: AsyncClient) -> None:
         self._end = end
         self._http = http
 
@@ -127,7 +132,7 @@ class Line:
                         self._http,
                         "GET",
                         self._end.events,
-                        headers=dict(self._end.headers),  # it adds its own
+                        headers=self._end.headers,
                         timeout=_STREAM_S,
                     )
                 )

@@ -8,7 +8,8 @@ from typing import Any
 from unittest import IsolatedAsyncioTestCase, TestCase
 
 from channels_app.channels import FetchError, ListenError, SendError
-from channels_app.milky.client import Event, MilkyClient
+from channels_app.http import async_client
+from channels_app.milky.client import End, Event, Line, MilkyClient
 from channels_app.milky.errors import RefusalError
 from tests.fakes.milky import events, faults, segments
 from tests.fakes.milky.end import MilkyEnd
@@ -117,7 +118,9 @@ class CallTest(EndCase):
             error = self.refusal()
 
         self.assertTrue(error.permanent)
-        self.assertNotIn("example-token", repr(error))
+        self.assertNotIn(
+            "example-token", repr(error) + repr(End("http://127.0.0.1", "example-token"))
+        )
 
 
 class FetchTest(EndCase):
@@ -259,14 +262,21 @@ class ListeningTest(IsolatedAsyncioTestCase):
 
         self.assertEqual(event, said)
 
-    async def test_it_says_when_the_stream_breaks(self):
-        async with self.hearing() as heard:
-            self.end.cut()
+    async def test_it_says_when_the_stream_breaks_or_is_closed(self):
+        for cleanly in (False, True):
+            async with self.hearing() as heard:
+                self.end.cut(cleanly=cleanly)
 
-            with self.assertRaises(ListenError) as broken:
-                await anext(heard)
+                with self.assertRaises(ListenError) as ended:
+                    await anext(heard)
 
-        self.assertEqual(broken.exception.status, "unreachable")
+            self.assertEqual(ended.exception.status, "unreachable")
+
+    async def test_it_listens_for_longer_than_it_waits_for_answers(self):
+        async with async_client(answer_s=ALWAYS_S) as http:
+            line = Line(End(self.end.base_url, self.end.token), http)
+            async with line.events(silence_s=20 * ALWAYS_S) as heard:
+                self.assertIsNone(await anext(heard))
 
     async def test_it_hangs_up_in_the_middle_of_waiting(self):
         async with self.hearing(silence_s=ALWAYS_S) as heard:

@@ -161,10 +161,11 @@ class MilkyEnd:
                 stream.put(piece)
             return len(self._streams)
 
-    def cut(self) -> None:
-        """Break every stream."""
+    def cut(self, *, cleanly: bool = False) -> None:
+        """Break every stream, or close it as HTTP would have it."""
         with self._changed:
             for stream in self._streams:
+                stream.ends_cleanly = cleanly
                 stream.end()
             self._streams.clear()
             self._changed.notify_all()

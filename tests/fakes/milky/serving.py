@@ -149,6 +149,8 @@ class Handler(BaseHTTPRequestHandler):
                 self._chunk(piece)
             elif self.end.stopping.is_set() or self._client_has_left():
                 return
+        if stream.ends_cleanly:
+            self._end_chunks()
 
     def _begin_chunks(self, headers: dict[str, str]) -> None:
         self.send_response(200)
@@ -160,6 +162,9 @@ class Handler(BaseHTTPRequestHandler):
     def _chunk(self, piece: bytes) -> None:
         self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.wfile.flush()
+
+    def _end_chunks(self) -> None:
+        self.wfile.write(b"0\r\n\r\n")
 
     def _client_has_left(self) -> bool:
         self.connection.settimeout(LOOK_EVERY_S)
@@ -181,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
         elif resource.is_chunked:
             self._begin_chunks({})
             self._chunk(resource.content)
-            self.wfile.write(b"0\r\n\r\n")
+            self._end_chunks()
         else:
             self._answer(200, resource.content)
 

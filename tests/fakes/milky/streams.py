@@ -10,6 +10,7 @@ class Stream:
 
     def __init__(self) -> None:
         self.is_silent = False
+        self.ends_cleanly = False
         self._pieces: SimpleQueue[bytes | None] = SimpleQueue()
 
     def put(self, piece: bytes) -> None:
