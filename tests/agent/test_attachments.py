@@ -301,6 +301,26 @@ class RetakeTests(AttachmentStage, CommittedLaneTestCase):
         self.assertEqual((self.content("a"), self.content("b")), (b"one", b"two"))
         self.assertEqual(self.answers(ALICE), ["ok"])
 
+    def test_it_does_not_ask_again_for_what_cannot_be_had(self):
+        self.plan(GONE, _die)
+        self.send("a", "b")
+        self.die_over_files()
+
+        self.answer()
+
+        self.assertEqual(self.asked_for(), ["a", "b", "b"])
+
+    @limits(per_turn=2)
+    def test_it_counts_what_was_kept_before(self):
+        self.offer(a=b"1", b=b"2", c=b"3")
+        self.plan(None, _die)
+        self.send("a", "b", "c")
+        self.die_over_files()
+
+        self.answer()
+
+        self.assertEqual(self.row("c").error, "more than 2 files at once")
+
     def test_it_leaves_no_row_without_its_file_when_it_dies_in_between(self):
         self.offer(a=b"one")
         self.send("a")

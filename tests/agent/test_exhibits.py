@@ -2,10 +2,13 @@
 
 from base64 import b64encode
 
+from django.db import transaction
+
 from channels_app import media
 from channels_app.addresses import ChatAddress
 from channels_app.messages import Attachment as Sent
 from memory_app.models import Attachment
+from memory_app.turns import Outgoing, write_out
 from nahida.agent.exhibits import LARGEST_SHOWN
 from nahida.agent.vocabulary import Message, ModelError
 from tests.agent.test_attachments import limits
@@ -108,6 +111,21 @@ class PictureTests(ExhibitStage):
 
         self.assertEqual(self.images(), [url(pictures.GIF, "image/gif"), JPEG])
         self.assertIn("not shown", self.model.requests[-1].messages[1].text)
+
+    def test_it_shows_none_that_it_sent_itself(self):
+        """The line in its text says so; a picture in an answer is nothing that models take."""
+        self.send(pictures.PNG)
+        self.answer()
+        sent = Sent("image", file=media.keep(pictures.JPEG), name="b.jpeg")
+        with transaction.atomic():
+            write_out(Outgoing(ALICE, "look", files=(sent,), record=True))
+
+        with limits(shown_images=1):
+            self.say(ALICE, "and mine?")
+            self.answer()
+
+        self.assertEqual(self.images(), [PNG])
+        self.assertIn("look\n[image b.jpeg]", str(self.model.requests[-1].messages[-2].text))
 
     def test_it_numbers_pictures_as_they_come(self):
         self.send(pictures.PNG, to=GROUP, addressed=False, text="mine")

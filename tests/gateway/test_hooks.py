@@ -39,6 +39,10 @@ class HookTests(NahidaTestCase):
         self.assertEqual(self.post("{").status_code, 400)
         self.assertEqual(self.post("[]").status_code, 400)
 
+    def test_it_refuses_an_event_that_is_too_big(self):
+        """Only requests with files may be larger, and events carry none."""
+        self.assertEqual(self.post(EVENT | {"text": "x" * 3_000_000}).status_code, 413)
+
     def test_it_knows_a_channel_only_by_its_own_kind_and_name(self):
         for path in ("/api/hooks/telegram/fake", "/api/hooks/tests.fakes.channel.FakeChannel/no"):
             self.assertEqual(self.post(EVENT, path=path).status_code, 404)
