@@ -130,6 +130,7 @@ class OutboundPart:
     file: str = ""
     file_kind: str = ""
     file_name: str = ""
+    file_mime: str = ""
 
 
 @dataclass(frozen=True, slots=True)

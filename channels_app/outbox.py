@@ -95,7 +95,13 @@ def _split(address: ChatAddress, text: str) -> list[OutboundPart]:
 
 def _file_part(file: Attachment) -> OutboundPart:
     assert file.file, "only what is kept can be sent"
-    return OutboundPart("", file=file.file, file_kind=file.kind, file_name=file.name or file.kind)
+    return OutboundPart(
+        "",
+        file=file.file,
+        file_kind=file.kind,
+        file_name=file.name or file.kind,
+        file_mime=file.mime,
+    )
 
 
 def heads() -> QuerySet[Delivery]:

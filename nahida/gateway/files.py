@@ -1,6 +1,7 @@
 """Files in requests: base64 in the JSON, checked as a whole before any of them is kept."""
 
 import binascii
+import mimetypes
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from pydantic import ConfigDict
 
 from channels_app import media
 from channels_app.messages import Attachment
-from nahida.agent.pictures import picture
+from nahida.agent.pictures import Picture, picture
 from nahida.gateway.fields import Words
 from nahida.gateway.problems import InvalidRequestError, TooLargeError
 
@@ -70,14 +71,21 @@ def _checked(file: FileToSend, *, place: str) -> tuple[bytes, Attachment]:
         raise InvalidRequestError(
             f"{place} is no PNG, JPEG, GIF or WebP: send it with the kind file"
         )
-    mime = found.mime if found else ""
-    name = media.safe_name(file.name) or _unnamed(file.kind, mime)
+    name = media.safe_name(file.name) or _unnamed(file.kind, found)
+    mime = found.mime if found else _mime(content, name)
     return content, Attachment(file.kind.value, name=name, mime=mime, size=len(content))
 
 
-def _unnamed(kind: FileKind, mime: str) -> str:
+def _unnamed(kind: FileKind, found: Picture | None) -> str:
     """Some platforms go by the ending of a name."""
-    return f"{kind.value}.{mime.removeprefix('image/')}" if mime else kind.value
+    return f"{kind.value}.{found.mime.removeprefix('image/')}" if found else kind.value
+
+
+def _mime(content: bytes, name: str) -> str:
+    """Return the type of a file that is no picture. Voice is Ogg on some platforms or no voice at all, whatever its name."""
+    if content.startswith(b"OggS"):
+        return "audio/ogg"
+    return mimetypes.guess_type(name)[0] or ""
 
 
 def _stored(content: bytes, *, like: Attachment) -> Attachment:

@@ -83,6 +83,18 @@ class SendFilesTest(SendFilesCase):
 
         assert [name for _, name, _ in self.arrived()] == ["image.jpeg", "passwd", "a fdp.exe"]
 
+    def test_it_says_what_type_each_is(self) -> None:
+        self.send(
+            file(pictures.GIF, name="a.pdf"),
+            file(b"OggS voice", kind="voice", name="note"),
+            file(),
+            file(name="unheard.of"),
+        )
+
+        parts = Delivery.objects.get().parts[1:]
+        types = [part["file_mime"] for part in parts]
+        assert types == ["image/gif", "audio/ogg", "application/pdf", ""]
+
     def test_it_records_a_line_for_each_file(self) -> None:
         self.send(file(), delivery="record")
 
