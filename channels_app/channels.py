@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # the configuration reads this module before Django is set up
 
 # To add a platform: its folder here, with config.Config and channel.Channel, its page in docs/, its samples in tests/.
 KINDS: Mapping[str, str] = {
+    "milky": "channels_app.milky",
     "telegram": "channels_app.telegram",
 }
 

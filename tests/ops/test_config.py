@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from channels_app.channels import ChannelConfig
+from channels_app.milky import config as milky
 from channels_app.telegram import config as telegram
 from nahida.config import (
     DEFAULT_PATH,
@@ -229,6 +230,7 @@ def test_it_documents_only_what_loads(file: Path) -> None:
         (Example.tables["workers"], Workers.model_fields),
         (Example.tables["models"]["main"], Model.model_fields.keys() - {"api_key", "local"}),
         (Example.tables["channels"]["name"], ChannelConfig.model_fields),
+        (Example.tables["channels"]["milky"], milky.Config.model_fields.keys() - SECRETS),
         (Example.tables["channels"]["telegram"], telegram.Config.model_fields.keys() - SECRETS),
     ],
 )
