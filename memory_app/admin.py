@@ -3,14 +3,31 @@ from collections.abc import Sequence
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from unfold.admin import TabularInline
 from unfold.decorators import display
 
 from channels_app.admin import ReadOnlyAdmin
-from memory_app.models import MemoryTurn, ModelCall, TurnState
+from memory_app.models import Attachment, MemoryTurn, ModelCall, TurnState
 from sessions_app.models import Session
 
 MOST_SESSIONS = 200  # that one search looks into
 LINE = 120  # characters
+
+
+class AttachmentInline(TabularInline):
+    """The files of a turn; what the platform calls them and where they lie is nobody's business."""
+
+    model = Attachment
+    fields = ("kind", "name", "mime", "size", "text", "error")
+    readonly_fields = fields
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: MemoryTurn | None = None) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: MemoryTurn | None = None) -> bool:
+        return request.user.has_perm("memory_app.view_memoryturn")
 
 
 @admin.register(MemoryTurn)
@@ -22,6 +39,7 @@ class MemoryTurnAdmin(ReadOnlyAdmin):
     search_help_text = "part of a session's key"
     raw_id_fields = ("session", "lane", "answered_by", "delivery")
     exclude = ("search_tokens",)
+    inlines = (AttachmentInline,)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[MemoryTurn], search_term: str

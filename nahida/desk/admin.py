@@ -48,7 +48,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @display(description="text")
     def line(self, delivery: Delivery) -> str:
-        text = " ".join(part["text"] for part in delivery.parts)
+        text = " ".join(part["text"] or part.get("file_name", "") for part in delivery.parts)
         return text if len(text) <= LINE else f"{text[:LINE]}…"
 
     @display(description="parts sent")
