@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Left
 
 from channels_app.addresses import AddressError, ChatAddress, SessionKey
@@ -21,8 +21,6 @@ from nahida.legacy.facts import (
     job_of,
     older_key,
     parsed,
-    requester_of,
-    task_of,
 )
 from nahida.legacy.proposals import Evidence, Proposal
 from nahida.legacy.stated import by_job, in_metadata
@@ -75,7 +73,7 @@ class _Finished:
 
 def gather() -> Facts:
     """Return the facts of all imported sessions that no finished record has settled."""
-    finished = _finished(Q())
+    finished = _finished(_records().exclude(result=""))
     return Facts(
         sessions=tuple(_sessions(None, finished)),
         jobs=tuple(_jobs(Q())),
@@ -88,38 +86,38 @@ def gather_one(record: MigrationLog) -> Facts:
     """Return what a record rests on today; of the other sessions of its number, what their records say."""
     key = parsed(record.old_key)
     base = base_of(record.old_key, key) if key else record.old_key
-    sessions = tuple(_sessions(record, _finished(_begins(base)))) if record.subject_pk else ()
-    texts = {record.old_key, base, *_requesters_named(record.old_key, sessions)}
-    beside = _begins(base) | Q(old_key__in=texts)
-    standing = MigrationLog.objects.filter(beside, kind=KIND, result="").exclude(pk=record.pk)
+    beside = [one for one in _beginning_with(base) if one.pk != record.pk]
+    sessions = tuple(_sessions(record, _finished(beside))) if record.subject_pk else ()
+    requesters = {text for session in sessions for text in session.requesters}
+    if strangers := requesters - {one.old_key for one in beside}:
+        beside += _records().filter(old_key__in=strangers).exclude(pk=record.pk)
     job = (key and job_of(key)) or record.old_key
     return Facts(
         sessions=sessions,
         jobs=tuple(_jobs(Q(imported_key__in=[record.old_key, base]) | Q(imported__job_id=job))),
-        standing=tuple(_standing(one) for one in standing),
+        standing=tuple(_standing(one) for one in beside if not one.result),
         settled=_settled(_finished(beside)),
-        keys=_keys_among(texts, key),
+        keys=_typed_or_older(requesters, key),
     )
 
 
-def _begins(base: str) -> Q:
-    """Records whose old key begins with this text: its family and more, told apart by their keys."""
-    beginning = MigrationLog.objects.annotate(beginning=Left("old_key", len(base)))
-    return Q(pk__in=beginning.filter(beginning=base).values("pk"))
+def _records() -> QuerySet[MigrationLog]:
+    records = MigrationLog.objects.filter(kind=KIND).order_by("pk")
+    return records.defer("targets", "notes", "history")  # a split's targets may be a million ids
 
 
-def _keys_among(texts: Iterable[str], key: SessionKey | None) -> frozenset[str]:
-    """Return those that sessions have, and the key that could have begun a seemingly typed one."""
-    asked = {*texts, *([older_key(key)] if key and key.typed else [])}
-    return frozenset(Session.objects.filter(key__in=asked).values_list("key", flat=True))
+def _beginning_with(base: str) -> list[MigrationLog]:
+    """Return the records of a family and more, told apart by their keys."""
+    return list(_records().annotate(beginning=Left("old_key", len(base))).filter(beginning=base))
 
 
-def _requesters_named(text: str, sessions: Iterable[SessionFacts]) -> Iterator[str]:
-    key = parsed(text)
-    if key and (task := task_of(key)):
-        yield requester_of(text, task)
-    for session in sessions:
-        yield from session.requesters
+def _typed_or_older(texts: Iterable[str], key: SessionKey | None) -> frozenset[str]:
+    """Return which typed requesters there are, and the key that could have begun a seemingly typed one."""
+    asked = [text for text in texts if (its := parsed(text)) and its.typed]
+    if key and key.typed:
+        asked.append(older_key(key))
+    sessions = Session.objects.filter(key__in=asked) if asked else Session.objects.none()
+    return frozenset(sessions.values_list("key", flat=True))
 
 
 def _standing(record: MigrationLog) -> Proposal:
@@ -133,10 +131,9 @@ def _standing(record: MigrationLog) -> Proposal:
     )
 
 
-def _finished(which: Q) -> dict[str, _Finished]:
+def _finished(records: Iterable[MigrationLog]) -> dict[str, _Finished]:
     """Return the last finished record of each old key, unless it was reverted."""
-    records = MigrationLog.objects.filter(which, kind=KIND).exclude(result="").order_by("pk")
-    last = {record.old_key: record for record in records.defer("history", "notes").iterator()}
+    last = {record.old_key: record for record in records if record.result}
     return {
         text: _Finished(
             Settled(record.result, record.new_key, frozenset(_chats_of(record))),
@@ -149,7 +146,8 @@ def _finished(which: Q) -> dict[str, _Finished]:
 
 
 def _chats_of(record: MigrationLog) -> Iterator[str]:
-    for part in (*record.evidence, *record.targets):
+    divided = record.targets if record.result == "split" else []
+    for part in (*record.evidence, *divided):
         yield part["chat_address"]
     new = parsed(record.new_key)
     if new and new.typed:
