@@ -13,6 +13,11 @@ _FENCE = re.compile(
     re.MULTILINE,
 )
 _BREAKS = ("\n\n", "\n", "。", "！", "？", ". ", "! ", "? ", "，", ", ", " ")
+_JOINER = "\u200d"
+_TONES = "".join(map(chr, range(0x1F3FB, 0x1F400)))  # of skin, behind the emoji they colour
+_FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))  # two of them make a flag
+_FLAGS = frozenset(_FLAG_LETTERS)
+_LONGEST_CHARACTER = 40  # code points; a longer heap of accents is cut
 # A break in the first third would leave a needlessly short part.
 _EARLIEST = 1 / 3
 # A longer info string is not worth repeating in every part.
@@ -27,7 +32,7 @@ def split_text(text: str, limit: int) -> list[str]:
     rest = text.strip("\n")
     while units(opening) + units(rest) > limit:
         room = limit - units(opening) - len("\n") - _MOST_MARKS
-        head = rest[: _beside_fences(rest, _cut(rest, room), opening=opening)]
+        head = rest[: _beside_fences(rest, cut(rest, room), opening=opening)]
         rest = rest[len(head) :].lstrip("\n")
         fence = _open_fence(opening + head)
         if not is_blank(head):
@@ -50,14 +55,14 @@ def is_blank(text: str) -> bool:
     )
 
 
-def _cut(text: str, room: int) -> int:
+def cut(text: str, room: int) -> int:
     """Return how many characters of `text` fit into `room` units and end at the best break."""
     end = _fitting(text, room)
     for mark in _BREAKS:
         at = text.rfind(mark, int(end * _EARLIEST), end)
         if at > 0:
             return at + len(mark)
-    return end
+    return _between_characters(text, end)
 
 
 def _beside_fences(text: str, at: int, *, opening: str) -> int:
@@ -77,6 +82,27 @@ def _fitting(text: str, room: int) -> int:
         if used > room:
             return max(index, 1)
     return max(min(len(text), room), 1)
+
+
+def _between_characters(text: str, at: int) -> int:
+    """Move a cut out of what a person sees as one character: a letter with its accent, an emoji of many parts, a flag."""
+    earliest = max(at - _LONGEST_CHARACTER, 1)
+    for place in range(at, earliest - 1, -1):
+        if not _is_inside_character(text, place):
+            return place
+    return at
+
+
+def _is_inside_character(text: str, at: int) -> bool:
+    if at >= len(text):
+        return False
+    before, behind = text[at - 1], text[at]
+    if before == _JOINER or behind == _JOINER or behind in _TONES:
+        return True
+    if behind in _FLAGS and before in _FLAGS:
+        letters = len(text[:at]) - len(text[:at].rstrip(_FLAG_LETTERS))
+        return letters % 2 == 1
+    return unicodedata.category(behind) in ("Mn", "Me", "Mc")
 
 
 def _open_fence(text: str) -> str:

@@ -1,0 +1,222 @@
+"""What a message of the Bot API holds: its text, its files, and words for what is neither. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from channels_app.messages import Attachment
+from channels_app.telegram.wire import Node
+
+PLACEHOLDER_LENGTH = 1000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """`offset` is in UTF-16 units; `covered` is the text it covers."""
+
+    type: str
+    offset: int
+    end: int
+    covered: str
+    url: str = ""
+    user_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """`skipped` says why there is nothing, where that is known."""
+
+    text: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    entities: tuple[Entity, ...] = ()
+    skipped: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What a person would quote."""
+        return self.text or " ".join(
+            f"[{file.kind}] {file.text}".strip() for file in self.attachments
+        )
+
+
+def read(message: Node) -> Content:
+    written = message.text("text") or message.text("caption")
+    entities = tuple(_entities(message, written))
+    lines = (_with_links(written, entities), *_placeholders(message))
+    found = Content(
+        "\n".join(line for line in lines if line.strip()), tuple(_attachments(message)), entities
+    )
+    service = next((key for key in message if key in SERVICE or key.endswith(SERVICE_ENDS)), "")
+    return replace(found, skipped=f"a service message ({service})") if service else found
+
+
+def _entities(message: Node, text: str) -> Iterator[Entity]:
+    wire = text.encode("utf-16-le", "surrogatepass")
+    for entity in message.nodes("entities") or message.nodes("caption_entities"):
+        offset, length = entity.number("offset"), entity.number("length")
+        if offset is None or length is None or offset < 0 or length <= 0:
+            continue
+        covered = wire[2 * offset : 2 * (offset + length)].decode("utf-16-le", "replace")
+        yield Entity(
+            entity.text("type"),
+            offset,
+            offset + length,
+            covered,
+            entity.text("url"),
+            entity.node("user").number("id"),
+        )
+
+
+def _with_links(text: str, entities: tuple[Entity, ...]) -> str:
+    """Write out where a link leads: the model sees no entities."""
+    wire = text.encode("utf-16-le", "surrogatepass")
+    links = (entity for entity in entities if entity.type == "text_link" and entity.url)
+    for link in sorted(links, key=lambda entity: entity.end, reverse=True):
+        if link.url.rstrip("/") == link.covered.rstrip("/"):
+            continue
+        wire = wire[: 2 * link.end] + f" ({link.url})".encode("utf-16-le") + wire[2 * link.end :]
+    return wire.decode("utf-16-le", "replace")
+
+
+def _attachments(message: Node) -> Iterator[Attachment]:
+    if photos := message.nodes("photo"):
+        best = max(
+            photos, key=lambda photo: (photo.number("width") or 0) * (photo.number("height") or 0)
+        )
+        yield _file("image", best, text=_size(best), mime="image/jpeg")
+    for key, kind in FILES.items():
+        if key == "document" and message.has("animation"):
+            continue  # the same file again, for clients that know no animations
+        if file := message.node(key):
+            yield _file(kind, file, text=_described(key, file), mime=file.text("mime_type"))
+
+
+def _file(kind: str, file: Node, *, text: str, mime: str) -> Attachment:
+    return Attachment(
+        kind,
+        text=text,
+        platform_id=file.text("file_id"),
+        name=file.text("file_name"),
+        mime=mime,
+        size=file.number("file_size"),
+    )
+
+
+def _described(key: str, file: Node) -> str:
+    if key == "sticker":
+        return file.text("emoji")
+    words = (file.text("title"), file.text("performer"), _size(file), _duration(file))
+    return " ".join(word for word in words if word)
+
+
+def _size(file: Node) -> str:
+    width, height = file.number("width"), file.number("height")
+    return f"{width}x{height}" if width and height else ""
+
+
+def _duration(file: Node) -> str:
+    seconds = file.number("duration")
+    return f"{seconds} s" if seconds else ""
+
+
+FILES: Mapping[str, str] = {
+    "animation": "video",
+    "document": "file",
+    "audio": "audio",
+    "voice": "voice",
+    "video": "video",
+    "video_note": "video",
+    "sticker": "sticker",
+}
+
+
+def _placeholders(message: Node) -> Iterator[str]:
+    for key, describe in DESCRIBED.items():
+        if found := message.node(key):
+            word = key.replace("_", " ")
+            yield f"[{word} {describe(found)}".strip()[:PLACEHOLDER_LENGTH] + "]"
+            if key == "venue":
+                return  # its place comes a second time, as a location
+
+
+def _place(location: Node) -> str:
+    return f"{location.real('latitude') or 0:.5f}, {location.real('longitude') or 0:.5f}"
+
+
+def _poll(poll: Node) -> str:
+    options = "; ".join(option.text("text") for option in poll.nodes("options"))
+    return f'"{poll.text("question")}": {options}'
+
+
+def _contact(contact: Node) -> str:
+    name = f"{contact.text('first_name')} {contact.text('last_name')}".strip()
+    return f"{name} {contact.text('phone_number')}"
+
+
+def _checklist(checklist: Node) -> str:
+    tasks = "; ".join(task.text("text") for task in checklist.nodes("tasks"))
+    return f'"{checklist.text("title")}": {tasks}'
+
+
+def _nothing(found: Node) -> str:
+    return ""
+
+
+DESCRIBED: Mapping[str, Callable[[Node], str]] = {
+    "venue": lambda venue: (
+        f"{venue.text('title')}, {venue.text('address')}, {_place(venue.node('location'))}"
+    ),
+    "location": _place,
+    "contact": _contact,
+    "poll": _poll,
+    "dice": lambda dice: f"{dice.text('emoji')} {dice.number('value') or ''}".strip(),
+    "game": lambda game: game.text("title"),
+    "checklist": _checklist,
+    "invoice": lambda invoice: invoice.text("title"),
+    "story": _nothing,
+    "paid_media": _nothing,
+    "giveaway": _nothing,
+}
+
+# What a chat tells about itself; most of them have one of these endings.
+SERVICE_ENDS = (
+    "_created",
+    "_deleted",
+    "_changed",
+    "_edited",
+    "_closed",
+    "_reopened",
+    "_hidden",
+    "_unhidden",
+)
+SERVICE = frozenset(
+    {
+        "new_chat_members",
+        "left_chat_member",
+        "new_chat_title",
+        "new_chat_photo",
+        "delete_chat_photo",
+        "message_auto_delete_timer_changed",
+        "pinned_message",
+        "successful_payment",
+        "refunded_payment",
+        "users_shared",
+        "chat_shared",
+        "connected_website",
+        "write_access_allowed",
+        "passport_data",
+        "proximity_alert_triggered",
+        "boost_added",
+        "chat_background_set",
+        "gift",
+        "unique_gift",
+        "giveaway_completed",
+        "giveaway_winners",
+        "video_chat_scheduled",
+        "video_chat_started",
+        "video_chat_ended",
+        "video_chat_participants_invited",
+        "web_app_data",
+        "checklist_tasks_done",
+        "checklist_tasks_added",
+    }
+)

@@ -1,0 +1,241 @@
+"""An update of the Bot API as what happened in a chat. Pure, and never raises. Source: protocols/telegram.md, sections 2 to 4."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from channels_app.addresses import ChatAddress, account
+from channels_app.messages import (
+    ChatMoved,
+    InboundMessage,
+    Part,
+    ReachChanged,
+    Sender,
+    Skipped,
+    WireEvent,
+)
+from channels_app.splitting import units
+from channels_app.telegram import content
+from channels_app.telegram.wire import Node
+
+TYPES: Mapping[str, str] = {
+    "private": "private",
+    "group": "group",
+    "supergroup": "group",
+    "channel": "channel",
+}
+MESSAGES = ("message", "edited_message", "channel_post", "edited_channel_post")
+# The user that stands for an anonymous admin, a channel that posts in a group, and posts of a group's own channel.
+BORROWED = frozenset({1087968824, 136817688, 777000})
+# Clients cut a longer text in two; a little less, since they cut at a blank or line break.
+LONG = 3800  # UTF-16 units
+QUOTE_LENGTH = 1000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who the bot is. Without `username` it knows a mention by its number only."""
+
+    id: int
+    username: str
+
+
+def parse(update: Mapping[str, Any], *, channel: str, me: Me) -> WireEvent:
+    node = Node(update)
+    for kind in MESSAGES:
+        if message := node.node(kind):
+            return _message(message, update=node, channel=channel, me=me)
+    if member := node.node("my_chat_member"):
+        return _membership(member, channel=channel)
+    kinds = ", ".join(sorted(key for key in node if key != "update_id"))
+    return Skipped(f"an update of the kind {kinds or 'nothing'}")
+
+
+def _message(message: Node, *, update: Node, channel: str, me: Me) -> WireEvent:
+    address = _address(message, channel=channel)
+    if address is None:
+        return Skipped("a message without a chat that we know how to name")
+    if reason := _foreign(message):
+        return Skipped(reason)
+    if moved := _moved(message, address):
+        return moved
+    sender = _sender(message, channel=channel, me=me)
+    if message.node("from").flag("is_bot") and not sender.is_self and sender.account:
+        return Skipped("a message of another bot")
+    found = content.read(message)
+    if not found.text and not found.attachments:
+        return Skipped(found.skipped or "a message without anything to read")
+    addressed = address.target_type == "private" or _is_addressed(message, found, me=me)
+    edited = message.number("edit_date")
+    message_id = str(message.number("message_id") or "")
+    return InboundMessage(
+        address=address,
+        event_key=_event_key(message, update, edited=edited),
+        text=_without_own_name(found.text, me=me),
+        sender=sender,
+        sent_at=_instant(edited or message.number("date")),
+        message_id="" if edited else message_id,
+        edits=message_id if edited else "",
+        chat_title=_title(message.node("chat")),
+        addressed=addressed,
+        reply_to=_reply_to(message),
+        quote=_quote(message),
+        forwarded_from=_origin(message),
+        attachments=found.attachments,
+        part=_part(message, found.text),
+    )
+
+
+def _address(message: Node, *, channel: str) -> ChatAddress | None:
+    chat = message.node("chat")
+    target_type, target_id = TYPES.get(chat.text("type")), chat.number("id")
+    if target_type is None or not target_id:
+        return None
+    thread = message.number("message_thread_id") if message.flag("is_topic_message") else None
+    return ChatAddress(channel, target_type, str(target_id), str(thread) if thread else "")
+
+
+def _foreign(message: Node) -> str:
+    """Return why a message belongs to a conversation that only shares its chat's number, "" if it does not."""
+    if message.node("chat").flag("is_direct_messages"):
+        return "direct messages of a channel: many people's private talks under one number"
+    for key in ("business_connection_id", "guest_query_id", "ephemeral_message_id"):
+        if message.has(key):
+            return f"a conversation of its own kind ({key})"
+    return ""
+
+
+def _moved(message: Node, address: ChatAddress) -> ChatMoved | None:
+    here = address.with_thread("")
+    if new := message.number("migrate_to_chat_id"):
+        return ChatMoved(here, ChatAddress(address.channel, "group", str(new)))
+    if old := message.number("migrate_from_chat_id"):
+        return ChatMoved(ChatAddress(address.channel, "group", str(old)), here)
+    return None
+
+
+def _sender(message: Node, *, channel: str, me: Me) -> Sender:
+    """Return who wrote. Whoever hides behind a chat has its name, but nobody's account."""
+    user = message.node("from")
+    user_id = user.number("id")
+    if behind := message.node("sender_chat"):
+        return Sender(name=_title(behind))
+    if not user_id or user_id in BORROWED:
+        return Sender(name=message.text("author_signature") or _name(user))
+    return Sender(account(channel, str(user_id)), _name(user), is_self=user_id == me.id)
+
+
+def _name(user: Node) -> str:
+    full = f"{user.text('first_name')} {user.text('last_name')}".strip()
+    return full or user.text("username")
+
+
+def _title(chat: Node) -> str:
+    return chat.text("title") or _name(chat)
+
+
+def _event_key(message: Node, update: Node, *, edited: int | None) -> str:
+    chat_id, message_id = message.node("chat").number("id"), message.number("message_id")
+    if not message_id:
+        return f"upd:{update.number('update_id')}"
+    return f"edit:{chat_id}:{message_id}:{edited}" if edited else f"msg:{chat_id}:{message_id}"
+
+
+def _is_addressed(message: Node, found: content.Content, *, me: Me) -> bool:
+    replied = message.node("reply_to_message")
+    if replied.node("from").number("id") == me.id and not _is_topic_root(message, replied):
+        return True
+    name = f"@{me.username}".lower()
+    for entity in found.entities:
+        match entity.type:
+            case "mention" if me.username and entity.covered.lower() == name:
+                return True
+            case "text_mention" if entity.user_id == me.id:
+                return True
+            case "bot_command" if entity.offset == 0:
+                _, at, bot = entity.covered.partition("@")
+                if not at or (me.username and bot.lower() == me.username.lower()):
+                    return True
+    return False
+
+
+def _without_own_name(text: str, *, me: Me) -> str:
+    """Return a command as it would be given in private: `/ask@nahida_bot why` is `/ask why`."""
+    command, blank, rest = text.partition(" ")
+    name, at, bot = command.partition("@")
+    if text.startswith("/") and at and me.username and bot.lower() == me.username.lower():
+        return f"{name}{blank}{rest}"
+    return text
+
+
+def _is_topic_root(message: Node, replied: Node) -> bool:
+    """In a topic every message says that it answers the one that opened it."""
+    is_root = replied.number("message_id") == message.number("message_thread_id")
+    return is_root and message.flag("is_topic_message") and replied.has("forum_topic_created")
+
+
+def _reply_to(message: Node) -> str:
+    replied = message.node("reply_to_message")
+    if not replied or _is_topic_root(message, replied):
+        return ""
+    return str(replied.number("message_id") or "")
+
+
+def _quote(message: Node) -> str:
+    replied = message.node("reply_to_message")
+    if quoted := message.node("quote").text("text"):
+        return quoted[:QUOTE_LENGTH]
+    if replied and not _is_topic_root(message, replied):
+        return content.read(replied).shown[:QUOTE_LENGTH]
+    if external := message.node("external_reply"):
+        return content.read(external).shown[:QUOTE_LENGTH]
+    return ""
+
+
+def _origin(message: Node) -> str:
+    """Return whose words a forwarded message holds, "" if it is the sender's own."""
+    origin = message.node("forward_origin")
+    if not origin and not message.flag("is_automatic_forward"):
+        return ""
+    names = (
+        _name(origin.node("sender_user")),
+        origin.text("sender_user_name"),
+        _title(origin.node("sender_chat")),
+        _title(origin.node("chat")),
+        _title(message.node("sender_chat")),
+    )
+    return next((name for name in names if name), "somebody")
+
+
+def _part(message: Node, text: str) -> Part:
+    is_piece = message.has("media_group_id") or units(text) >= LONG
+    return Part.PIECE if is_piece else Part.WHOLE
+
+
+def _instant(seconds: int | None) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _membership(change: Node, *, channel: str) -> WireEvent:
+    """What became of the bot in a chat: can it still write there?"""
+    address = _address(change, channel=channel)
+    if address is None:
+        return Skipped("a membership in a chat that we know how to name")
+    member = change.node("new_chat_member")
+    status = member.text("status")
+    if status in ("kicked", "left"):
+        is_private = address.target_type == "private"
+        reason = "the person blocked the bot" if is_private else "the bot was removed from the chat"
+        return ReachChanged(address, reason)
+    if status == "restricted" and not member.flag("can_send_messages"):
+        until = _instant(member.number("until_date"))
+        return ReachChanged(address, "the bot may not write here", is_muted=True, until=until)
+    if address.target_type == "channel" and not (
+        status == "administrator" and member.flag("can_post_messages")
+    ):
+        return ReachChanged(address, "the bot may not post in this channel", is_muted=True)
+    return ReachChanged(address)
