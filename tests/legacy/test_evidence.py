@@ -119,6 +119,18 @@ def test_it_never_renames_where_metadata_contradicts_the_turns():
     assert (found.recommendation, found.confidence) == ("manual_review", "conflict")
 
 
+def test_it_splits_nothing_where_metadata_names_a_third_chat():
+    found = proposal(session(BASE, PRIVATE, GROUP, metadata=("milky:channel:10001",)))
+
+    assert (found.recommendation, found.targets) == ("manual_review", ())
+
+
+def test_it_splits_by_turns_where_metadata_names_one_of_their_chats():
+    found = proposal(session(BASE, PRIVATE, GROUP, metadata=(GROUP,)))
+
+    assert found.recommendation == "split"
+
+
 def test_it_leaves_metadata_that_names_two_chats_to_a_person():
     found = proposal(session(BASE, metadata=(GROUP, PRIVATE)))
 
