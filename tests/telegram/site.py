@@ -6,15 +6,19 @@ from typing import Any
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
+from django.core.cache import cache
 from django.test import TransactionTestCase
 from django.test.utils import override_settings
+from django.utils import timezone
 
 from channels_app import channels, listening
 from channels_app.addresses import ChatAddress
 from channels_app.channels import ChannelConfig
+from channels_app.messages import PART_CAP
 from channels_app.models import ChannelState
 from channels_app.telegram.config import Config
 from nahida.ops import listeners
+from sessions_app.models import Lane
 from tests.base import Stage
 from tests.telegram.stage import TelegramCase
 
@@ -55,6 +59,7 @@ class TelegramSite(Stage, TelegramCase, TransactionTestCase):
 
     def forget_channels(self) -> None:
         """Begin anew, as a process does that starts."""
+        cache.clear()
         channels._built.cache_clear()
         listening._noted_at.clear()
 
@@ -88,3 +93,7 @@ class TelegramSite(Stage, TelegramCase, TransactionTestCase):
 
     def has_status(self, status: str) -> bool:
         return ChannelState.objects.filter(channel="telegram", status=status).exists()
+
+    def pass_the_pause(self) -> None:
+        """Let the moment pass for which the parts of a message wait for each other."""
+        Lane.objects.filter(wake_at__isnull=False).update(wake_at=timezone.now() - PART_CAP)
