@@ -4,7 +4,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from channels_app.addresses import UNKNOWN, AddressError, ChatAddress, SessionKey
-from nahida.legacy.proposals import Proposal
+from nahida.legacy.proposals import MOVED, Proposal
 
 CRON = "cron:"
 SUBAGENT = "subagent:"
@@ -58,7 +58,7 @@ class Settled:
 
     @property
     def moved_to(self) -> str:
-        return self.new_key if self.result in ("renamed", "merged") else ""
+        return self.new_key if self.result in MOVED else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The facts of imported sessions, by a handful of queries however many turns there are."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -22,14 +22,14 @@ from nahida.legacy.facts import (
     older_key,
     parsed,
 )
-from nahida.legacy.proposals import Evidence, Proposal
+from nahida.legacy.proposals import MOVED, Evidence, Proposal
 from nahida.legacy.stated import by_job, in_metadata
 from scheduler_app.models import BackgroundTask, CronJob
 from sessions_app.models import Lane, MigrationLog, Session
 
 KIND: Final = "session_keys"
 # What a finished record says for good; a reverted one, or one whose subject went away, says nothing.
-SETTLED = ("renamed", "merged", "split", "kept_legacy", "cron_disabled", "rejected")
+SETTLED = (*MOVED, "split", "kept_legacy", "cron_disabled", "rejected")
 
 FORK = "subagent_fork:"
 # What the old bot itself wrote as the user.
@@ -66,9 +66,12 @@ def chat_named(origin: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Finished:
+    """`into` are the keys of the sessions that took the turns."""
+
     settled: Settled
     subject: int | None
     has_session: bool
+    into: frozenset[str]
 
 
 def gather() -> Facts:
@@ -91,13 +94,15 @@ def gather_one(record: MigrationLog) -> Facts:
     requesters = {text for session in sessions for text in session.requesters}
     if strangers := requesters - {one.old_key for one in beside}:
         beside += _records().filter(old_key__in=strangers).exclude(pk=record.pk)
-    job = (key and job_of(key)) or record.old_key
+    jobs = Q(imported_key__in=[record.old_key, base])
+    if key and (job := job_of(key)):
+        jobs |= Q(imported__job_id=job)
     return Facts(
         sessions=sessions,
-        jobs=tuple(_jobs(Q(imported_key__in=[record.old_key, base]) | Q(imported__job_id=job))),
+        jobs=tuple(_jobs(jobs)),
         standing=tuple(_standing(one) for one in beside if not one.result),
         settled=_settled(_finished(beside)),
-        keys=_typed_or_older(requesters, key),
+        keys=_keys_among({record.old_key, *requesters}, key),
     )
 
 
@@ -111,13 +116,10 @@ def _beginning_with(base: str) -> list[MigrationLog]:
     return list(_records().annotate(beginning=Left("old_key", len(base))).filter(beginning=base))
 
 
-def _typed_or_older(texts: Iterable[str], key: SessionKey | None) -> frozenset[str]:
-    """Return which typed requesters there are, and the key that could have begun a seemingly typed one."""
-    asked = [text for text in texts if (its := parsed(text)) and its.typed]
-    if key and key.typed:
-        asked.append(older_key(key))
-    sessions = Session.objects.filter(key__in=asked) if asked else Session.objects.none()
-    return frozenset(sessions.values_list("key", flat=True))
+def _keys_among(texts: Set[str], key: SessionKey | None) -> frozenset[str]:
+    """Return which of these keys sessions have, and the one that could have begun a seemingly typed session."""
+    asked = {*texts, *([older_key(key)] if key and key.typed else [])}
+    return frozenset(Session.objects.filter(key__in=asked).values_list("key", flat=True))
 
 
 def _standing(record: MigrationLog) -> Proposal:
@@ -139,6 +141,7 @@ def _finished(records: Iterable[MigrationLog]) -> dict[str, _Finished]:
             Settled(record.result, record.new_key, frozenset(_chats_of(record))),
             record.subject_pk,
             record.affected.get("sessions") != 0,
+            frozenset(_keys_of(record)),
         )
         for text, record in last.items()
         if record.result in SETTLED
@@ -146,12 +149,18 @@ def _finished(records: Iterable[MigrationLog]) -> dict[str, _Finished]:
 
 
 def _chats_of(record: MigrationLog) -> Iterator[str]:
-    divided = record.targets if record.result == "split" else []
-    for part in (*record.evidence, *divided):
+    for part in record.evidence:
         yield part["chat_address"]
-    new = parsed(record.new_key)
-    if new and new.typed:
-        yield new.chat_key
+    for key in map(parsed, _keys_of(record)):
+        if key and key.typed:
+            yield key.chat_key
+
+
+def _keys_of(record: MigrationLog) -> Iterator[str]:
+    if record.result in MOVED:
+        yield record.new_key
+    elif record.result == "split":
+        yield from (target["new_session_id"] for target in record.targets)
 
 
 def _settled(finished: Mapping[str, _Finished]) -> dict[str, Settled]:
@@ -191,12 +200,14 @@ def _unsettled(
     if record is not None:
         sessions = sessions.filter(pk=record.subject_pk or 0, key=record.old_key)
     moved = {one.subject for one in finished.values() if one.settled.moved_to}
-    stay = {text for text, one in finished.items() if one.has_session and not one.settled.moved_to}
+    done = {text for text, one in finished.items() if one.has_session and not one.settled.moved_to}
+    done.update(key for one in finished.values() for key in one.into)
     rows = sessions.order_by("pk").values_list("pk", "key", "imported")
+    # One that still has the key it is said to have moved from was never moved.
     return [
-        row
-        for row in rows.iterator()
-        if row[1] not in stay and not (row[0] in moved and row[1] not in finished)
+        (pk, key, imported)
+        for pk, key, imported in rows.iterator()
+        if key not in done and (pk not in moved or key in finished)
     ]
 
 

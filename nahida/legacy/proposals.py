@@ -21,6 +21,8 @@ RETARGET: Final = "retarget"
 DISABLE: Final = "disable"
 LEAVE: Final = "leave"
 
+MOVED: Final = ("renamed", "merged")  # results after which all of a session is elsewhere
+
 COUNTS: Final = (
     "sessions",
     "memory_turns",

@@ -84,8 +84,10 @@ def _reasons_of_jobs() -> Iterator[str]:
 
 def _reasons_of_items() -> Iterator[tuple[str, int]]:
     items = MemoryItem.objects.exclude(imported=None).filter(status=ItemStatus.ACTIVE)
-    held = items.filter(scope_type=GLOBAL_SCOPE, held=True)
-    yield "held: global, but of a kind that belongs to a chat", held.count()
+    shared = items.filter(scope_type=GLOBAL_SCOPE)
+    yield "held: global, but of a kind that belongs to a chat", shared.filter(held=True).count()
+    said = shared.filter(held=False, source_session__in=_legacy())
+    yield "for all chats, and said in a session that is still legacy", said.count()
     scoped = items.exclude(scope_type=GLOBAL_SCOPE)
     typed = In(KeyType("scope_id"), TYPES_IN_KEYS)
     yield (

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from nahida.legacy.decide import decide
 from nahida.legacy.inspect import fingerprint_now, inspect
 from nahida.legacy.records import status
-from sessions_app.models import MigrationLog
+from sessions_app.models import MigrationLog, Session
 from tests.legacy.imported import (
     BASE,
     GROUP,
@@ -161,6 +161,30 @@ class InspectTest(TestCase):
 
         assert inspect(who="alice") == {}
         assert MigrationLog.objects.count() == 1
+
+    def test_it_opens_none_for_the_sessions_that_took_the_turns(self):
+        """A session of the new bot counts as imported once an old one has been merged into it."""
+        old_session("milky:1", "milky:group:1")
+        old_session(BASE, GROUP, PRIVATE)
+        inspect(who="alice")
+        MigrationLog.objects.filter(old_key="milky:1").update(result="merged")
+        MigrationLog.objects.filter(old_key=BASE).update(result="split")
+        Session.objects.get(key="milky:1").turns.all().delete()
+        Session.objects.get(key="milky:1").delete()
+        for key in ("milky:group:1", GROUP, PRIVATE):
+            old_session(key)
+
+        assert inspect(who="alice") == {}
+
+    def test_it_proposes_again_where_only_jobs_were_settled(self):
+        old_job()
+        inspect(who="alice")
+        MigrationLog.objects.update(result="cron_disabled")
+        session = old_session(BASE, GROUP)
+
+        inspect(who="alice")
+
+        assert (record().subject_pk, record().new_key) == (session.pk, GROUP)
 
     def test_it_tells_a_record_alone_as_it_tells_all(self):
         """The few queries for one record find what the many for all found."""

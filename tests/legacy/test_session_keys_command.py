@@ -4,11 +4,13 @@ import io
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import TestCase
 
+from memory_app.models import MemoryItem
 from nahida.legacy.decide import decide
 from nahida.legacy.inspect import inspect
 from nahida.legacy.management.commands.migrate_session_keys import Command
@@ -124,6 +126,26 @@ class StatusTest(TestCase):
         MigrationLog.objects.update(result="kept_legacy")
 
         assert "1  kept as an old session" in run("status")
+
+    def test_it_tells_which_memory_still_hangs_on_an_old_session(self):
+        session = old_session(BASE)
+        items: list[dict[str, Any]] = [
+            {"scope_type": "global", "scope_id": "__global__", "held": True},
+            {"scope_type": "global", "scope_id": "__global__", "source_session": session},
+            {"scope_type": "session", "scope_id": BASE},
+            {"scope_type": "chat", "scope_id": BASE},
+            {"scope_type": "chat", "scope_id": GROUP},
+            {"scope_type": "session", "scope_id": BASE, "status": "archived"},
+        ]
+        for number, item in enumerate(items):
+            MemoryItem.objects.create(kind="fact", content=str(number), imported={}, **item)
+
+        told = run("status")
+
+        assert "items: 4 are still legacy" in told
+        assert "2  its scope is that of an old session" in told
+        assert "1  held: global" in told
+        assert "1  for all chats, and said in a session that is still legacy" in told
 
     def test_it_says_that_nothing_is_left(self):
         assert "nothing is legacy any more" in run("status")
