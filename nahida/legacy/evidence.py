@@ -158,6 +158,8 @@ class _Inference:
             yield f"turns of people that name no chat: {session.addressless}"
         if session.copied:
             yield f"turns copied from the requester's history: {session.copied}"
+        if session.overrides and verdict.recommendation not in (RENAME, SKIP_TYPED):
+            yield f"a /new led here, and stays as it is: {', '.join(session.overrides)}"
         if _is_default(verdict):
             yield "on this channel private may be no more than a default"
         for new_key in filter(

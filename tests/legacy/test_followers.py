@@ -164,3 +164,17 @@ def test_it_takes_a_chat_called_cron_for_a_chat():
     found = proposal(session("x:cron:1"), jobs=(job("x:cron", job_id="1", stated=GROUP),))
 
     assert found.evidence == ()
+
+
+def test_it_sends_an_override_with_its_session():
+    found = proposal(session(BASE, GROUP, overrides=("milky:unknown:10001",)))
+
+    assert found.affected.active_sessions == 1
+    assert not any("/new" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("named", [(), (PRIVATE, GROUP), ("milky:group:9",)])
+def test_it_notes_an_override_that_stays(named):
+    found = proposal(session(BASE, *named, overrides=("milky:unknown:10001",)))
+
+    assert "a /new led here, and stays as it is: milky:unknown:10001" in found.notes
