@@ -1,10 +1,12 @@
 """What the papers say is what the code does."""
 
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 
+from channels_app.channels import config_path
 from nahida.agent import slash
 from nahida.agent.policy import NEEDED
 from nahida.gateway.keys import SCOPES
@@ -56,6 +58,26 @@ def test_it_opens_the_readme_with_the_two_commands():
 
     assert commands == ["bin/up", "bin/test"]
     assert all((ROOT / command).stat().st_mode & 0o111 for command in commands)
+
+
+@pytest.mark.parametrize(
+    ("page", "config"),
+    [("docs/telegram.md", "telegram")],
+)
+def test_it_lists_every_setting_of_a_channel(page: str, config: str):
+    fields = pkgutil.resolve_name(config_path(config)).model_fields
+    settings = {
+        name: "" if field.is_required() or field.default == "" else str(field.default)
+        for name, field in fields.items()
+        if name != "kind" and f"{name}_env" not in fields
+    }
+
+    section = paper(page).split("## Settings\n")[1]
+    listed = re.findall(r"^\| `(\w+)` \| (?:`(.*?)`)? ?\|", section, re.MULTILINE)
+
+    assert {name: default.lower() for name, default in listed} == {
+        name: default.lower() for name, default in settings.items()
+    }
 
 
 def test_it_lists_every_scope_of_a_key():
