@@ -18,7 +18,9 @@ LOGIN_PAUSE_S = 30.0
 # How long a listener leaves alone what only a person can put right.
 WAIT_FOR_PERSON_S = 60.0
 
-_NEVER = (401, 404, 405, 413, 415)
+UNAUTHORIZED = "the protocol end does not know the token (HTTP 401): set the same on both sides"
+
+_NEVER = (404, 405, 413, 415)
 _NO_SUCH_API = (404, 405, 415)
 
 
@@ -85,10 +87,8 @@ def send_error(error: RefusalError | StrangeAnswerError) -> SendError:
 def _strange(error: StrangeAnswerError) -> SendError:
     """What something between us refused never came to the protocol end; after the rest nobody knows."""
     if error.status == 401:
-        return SendError(
-            "the protocol end does not know the token (HTTP 401): set the same on both sides",
-            permanent=True,
-        )
+        # No message is at fault, and what waits can still go out once a person has put it right.
+        return SendError(UNAUTHORIZED, retry_after=WAIT_FOR_PERSON_S)
     if error.status in _NEVER:
         return SendError(str(error), permanent=True)
     return SendError(str(error), not_sent=300 <= error.status < 500)
@@ -99,11 +99,7 @@ def listen_error(error: RefusalError | StrangeAnswerError) -> ListenError:
     if isinstance(error, RefusalError):
         return _refused(error)
     if error.status == 401:
-        return ListenError(
-            "the protocol end does not know the token (HTTP 401): set the same on both sides",
-            status="unauthorized",
-            wait_s=WAIT_FOR_PERSON_S,
-        )
+        return ListenError(UNAUTHORIZED, status="unauthorized", wait_s=WAIT_FOR_PERSON_S)
     if error.status in _NO_SUCH_API:
         return ListenError(
             f"what answers is no Milky protocol end ({error}): check base_url and its path",

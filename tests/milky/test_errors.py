@@ -94,7 +94,7 @@ def test_it_takes_nothing_else_for_an_answer(status: int, content: bytes):
         (failed(120), "permanent"),
         (http(200), "unknown"),
         (http(302), "again after None"),
-        (http(401), "permanent"),
+        (http(401), "again after 60.0"),
         (http(403), "again after None"),
         (http(404), "permanent"),
         (http(405), "permanent"),
