@@ -117,7 +117,7 @@ class CallTest(EndCase):
         with self.assertNoLogs("channels_app"):
             error = self.refusal()
 
-        self.assertTrue(error.permanent)
+        self.assertTrue(error.not_sent)
         self.assertNotIn(
             "example-token", repr(error) + repr(End("http://127.0.0.1", "example-token"))
         )
