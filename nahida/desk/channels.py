@@ -17,6 +17,8 @@ from channels_app.models import ChannelState, Delivery
 from nahida import queue
 from sessions_app import lanes
 
+# Facts of a channel that have places of their own on the page.
+SHOWN_APART = ("name", "mode", "hints", "pending", "last_error", "last_error_at")
 NOT_CONFIGURED = "not configured any more"
 
 
@@ -62,7 +64,7 @@ class ChannelStateAdmin(ReadOnlyAdmin):
         "kind",
         "name",
         "mode",
-        "shown_status",
+        "status",
         "error",
         "hints",
         "last_event_at",
@@ -108,9 +110,10 @@ class ChannelStateAdmin(ReadOnlyAdmin):
     def hints(self, state: ChannelState) -> str:
         return "\n".join(state.detail.get("hints", ()))
 
-    @display(description="what it says of itself")
+    @display(description="what else it says of itself")
     def facts(self, state: ChannelState) -> str:
-        return "\n".join(f"{name}: {value}" for name, value in sorted(state.detail.items()))
+        others = sorted(name for name in state.detail if name not in SHOWN_APART)
+        return "\n".join(f"{name.replace('_', ' ')}: {state.detail[name]}" for name in others)
 
     @action(
         description="Send a test message",
