@@ -76,7 +76,7 @@ def message(data: Node, *, channel: str, self_id: int) -> InboundMessage | Skipp
         quote=quoted.text if quoted else "",
         forwarded_from=_origin(content),
         attachments=content.attachments,
-        metadata=_marks(data, content),
+        metadata=_marks(data, content, self_id),
     )
 
 
@@ -125,7 +125,7 @@ def _origin(content: Content) -> str:
     return forwards[0].title if is_alone else ""
 
 
-def _marks(data: Node, content: Content) -> dict[str, Any]:
+def _marks(data: Node, content: Content, self_id: int) -> dict[str, Any]:
     marks: dict[str, Any] = {}
     if text(data, "message_scene") == "temp":
         marks["temp"] = True
@@ -133,7 +133,8 @@ def _marks(data: Node, content: Content) -> dict[str, Any]:
     if content.forwards:
         missing["forwards"] = {each.forward_id: each.shown for each in content.forwards}
     if content.quoted and content.quoted.sender_id is None:
-        missing["quoted"] = [text(data, "message_scene"), number(data, "peer_id")]
+        missing["quoted"] = {key: data[key] for key in ("message_scene", "peer_id")}
+        missing["self_id"] = self_id
     return {**marks, UNFINISHED: missing} if missing else marks
 
 
