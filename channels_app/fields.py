@@ -19,6 +19,9 @@ class AddressField(models.CharField):  # type: ignore[type-arg]  # not generic a
     """Text of an address or chat key. `follows` selects the rows that follow a rename; None means evidence: never.
 
     `resets` gives the columns beside it that mean something at the old address only their new value.
+
+    The old bot also wrote session keys into some of these columns: `of_session` selects the rows whose text is such a key, and
+    that go to the chat of that session when it is known; `becomes` are the values of the columns beside it there.
     """
 
     def __init__(
@@ -26,12 +29,16 @@ class AddressField(models.CharField):  # type: ignore[type-arg]  # not generic a
         *args: Any,
         follows: models.Q | None = None,
         resets: Mapping[str, Any] | None = None,
+        of_session: models.Q | None = None,
+        becomes: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("max_length", MAX_KEY_BYTES)
         super().__init__(*args, **kwargs)
         self.follows = follows
         self.resets = resets or {}
+        self.of_session = of_session
+        self.becomes = becomes or {}
 
     def deconstruct(self) -> Any:
         name, _, args, kwargs = super().deconstruct()

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from channels_app.fields import AddressField
 from channels_app.models import Delivery
-from memory_app.scopes import SCOPE_TYPES
+from memory_app.scopes import CHAT_SCOPE, GLOBAL_SCOPE, SCOPE_TYPES
 from sessions_app.models import Lane, Session
 
 
@@ -42,6 +42,11 @@ class Role(models.TextChoices):
     SYSTEM = "system"
     TOOL = "tool"
 
+
+# What of memory follows a key, and the scope that what hung on an old session gets in its chat.
+IN_A_CHAT = Q(scope_type=CHAT_SCOPE)
+NOT_GLOBAL = ~Q(scope_type=GLOBAL_SCOPE)
+TO_A_CHAT = {"scope_type": CHAT_SCOPE}
 
 UNFINISHED_TURN = Q(state__in=[TurnState.PENDING, TurnState.RUNNING])
 
@@ -198,7 +203,7 @@ class MemoryItem(models.Model):
     """One thing remembered, in one scope. `held` items wait for a person and are not recalled."""
 
     scope_type = models.CharField(max_length=16)
-    scope_id = AddressField(follows=Q(scope_type="chat"))
+    scope_id = AddressField(follows=IN_A_CHAT, of_session=NOT_GLOBAL, becomes=TO_A_CHAT)
     kind = models.CharField(max_length=32)
     title = models.CharField(max_length=300, blank=True, default="")
     content = models.TextField(blank=True)
@@ -263,7 +268,7 @@ class MemoryCandidate(models.Model):
     """A proposed change of memory and its fate."""
 
     scope_type = models.CharField(max_length=16)
-    scope_id = AddressField(follows=Q(scope_type="chat"))
+    scope_id = AddressField(follows=IN_A_CHAT, of_session=NOT_GLOBAL, becomes=TO_A_CHAT)
     kind = models.CharField(max_length=32)
     action = models.CharField(max_length=16, default="add")
     title = models.CharField(max_length=300, blank=True, default="")

@@ -22,6 +22,7 @@ from memory_app.files import with_placeholders
 from memory_app.models import WANT_AN_ANSWER, MemoryTurn, Role, TurnKind, TurnState
 from memory_app.tokens import index_text
 from sessions_app import lanes
+from sessions_app.ledger import Ledger
 from sessions_app.models import Access, Draft, Lane, Session
 from sessions_app.routing import access_of, base_session
 
@@ -430,10 +431,9 @@ def move_later(lane: Lane, *, after: MemoryTurn, to: Session) -> None:
     later.filter(state__in=[TurnState.PENDING, TurnState.OBSERVED]).update(session=to)
 
 
-def requeue(ended: Lane, *, into: Lane) -> None:
-    """R12: hand the turns of a lane that ends to the one that survives; the caller has locked both."""
-    turns = MemoryTurn.objects.filter(lane=ended)
-    turns.running().filter(pk__lt=ended.stop_before).update(state=TurnState.STOPPED)
-    turns.running().update(state=TurnState.PENDING)
-    turns.update(lane=into)
+def requeue(ended: Lane, *, into: Lane, ledger: Ledger) -> None:
+    """R12: make the turns of a lane that ends ready for the one that survives; the caller has locked both, and repoints them."""
+    running = MemoryTurn.objects.running().filter(lane=ended)
+    ledger.update(running.filter(pk__lt=ended.stop_before), state=TurnState.STOPPED)
+    ledger.update(running, state=TurnState.PENDING)
     lanes.wake(into)

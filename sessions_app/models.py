@@ -238,14 +238,26 @@ class MigrationLog(models.Model):
         return f"{self.kind} {self.old_key}"
 
 
+class Change(models.TextChoices):
+    UPDATE = "update", "a column of these rows was replaced"
+    INSERT = "insert", "this row was made"
+    DELETE = "delete", "this row was removed"
+    STAND = "stand", "these rows pointed here, and none behind them"
+
+
 class MigrationUndo(models.Model):
-    """A value that an applied record replaced: one row, or a range of rows that all held the same."""
+    """What an applied record did to one row, or to a range of rows that all held the same.
+
+    Of a range, `count` rows hold `new` afterwards. `old` and `new` of a whole row hold all its columns, and `column` is empty.
+    """
 
     record = models.ForeignKey(MigrationLog, models.PROTECT, related_name="undo")
+    change = models.CharField(max_length=8, choices=Change.choices, default=Change.UPDATE)
     model = models.CharField(max_length=100)
     first_pk = models.BigIntegerField()
     last_pk = models.BigIntegerField()
-    column = models.CharField(max_length=64)
+    count = models.PositiveIntegerField(default=1)
+    column = models.CharField(max_length=64, blank=True, default="")
     old = models.JSONField(null=True)
     new = models.JSONField(null=True)
 

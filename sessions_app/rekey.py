@@ -1,4 +1,4 @@
-"""Renaming and merging of chats and sessions (DESIGN 4, R12).
+"""Renaming, merging and splitting of chats and sessions (DESIGN 4, R12). Every change is kept in a ledger, so it can be taken back.
 
 Rows that point to a chat or session by ForeignKey need nothing when a key changes, and one UPDATE a table when two become one;
 they are found through `_meta`, so a table that is added later is not forgotten. A model whose unique constraint holds such a
@@ -6,7 +6,7 @@ ForeignKey says itself how its rows merge, in a classmethod `merge_rows(column, 
 """
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from django.db import IntegrityError, models, transaction
@@ -17,6 +17,7 @@ from django.utils import timezone
 from channels_app.addresses import ChatAddress, SessionKey
 from channels_app.clock import DbNow
 from channels_app.fields import address_columns
+from sessions_app.ledger import AT_ONCE, Ledger, Rows
 from sessions_app.models import (
     Access,
     Approval,
@@ -26,6 +27,7 @@ from sessions_app.models import (
     MigrationLog,
     Session,
 )
+from sessions_app.relations import pointing_at
 
 # Of two chats that become one, what the one that stays has not set comes from the other.
 KEPT_IF_EMPTY = ("title", "time_zone", "model", "pairing_code", "first_line")
@@ -34,9 +36,9 @@ Imported = dict[str, Any] | None
 
 
 class Requeue(Protocol):
-    """Hand the turns of a lane that ends to the one that survives; supplied from above."""
+    """Make the turns of a lane that ends ready for the one that survives, and wake that; supplied from above."""
 
-    def __call__(self, ended: Lane, *, into: Lane) -> None: ...
+    def __call__(self, ended: Lane, *, into: Lane, ledger: Ledger) -> None: ...
 
 
 def move_chat(chat: Chat, to: ChatAddress, *, reason: str, requeue: Requeue) -> Chat:
@@ -64,16 +66,23 @@ def move_chat(chat: Chat, to: ChatAddress, *, reason: str, requeue: Requeue) -> 
                 raise
 
 
-def rename_session(session: Session, key: SessionKey) -> None:
-    """Give a session another key of its chat; nobody else has it. One UPDATE, however long its history."""
-    Session.objects.filter(pk=session.pk).update(key=str(key), suffix=key.suffix)
+def rename_session(session: Session, key: SessionKey, *, ledger: Ledger, **more: Any) -> None:
+    """Give a session another key, which nobody else has. One row, however long its history. `more` are other columns of it."""
+    rows = Session.objects.filter(pk=session.pk)
+    ledger.update(rows, key=str(key), suffix=key.suffix, **more)
 
 
-def merge_sessions(old: Session, into: Session) -> None:
+def merge_sessions(old: Session, into: Session, *, ledger: Ledger) -> None:
     """Move everything of `old` to `into` and remove its row. The caller holds the lanes of both."""
-    for model, column in _pointing_at(Session):
-        _repoint(model, column, old.pk, into.pk)
-    Session.objects.filter(pk=into.pk).update(
+    for model, column in pointing_at(Session):
+        _repoint(model, column, old.pk, into.pk, ledger)
+    _join_sessions(old, into, ledger)
+    ledger.delete(old)
+
+
+def _join_sessions(old: Session, into: Session, ledger: Ledger) -> None:
+    ledger.update(
+        Session.objects.filter(pk=into.pk),
         created_at=Least(F("created_at"), old.created_at),
         last_active_at=Greatest(F("last_active_at"), old.last_active_at),
         # What was set aside in either stays set aside.
@@ -83,7 +92,57 @@ def merge_sessions(old: Session, into: Session) -> None:
         imported_at=into.imported_at or old.imported_at,
         imported=_both_imported(old.imported, into.imported),
     )
-    old.delete()
+
+
+def split_session(
+    session: Session, into: Session, *, rows: Rows, ids: Sequence[int], ledger: Ledger
+) -> int:
+    """Move some of the rows that point to a session to another one, with what belongs to those rows. The caller holds the lanes.
+
+    `rows` are those of one model, by its column `session`; `ids` ascend. Returns the number of rows that moved.
+    """
+    moved = 0
+    for start in range(0, len(ids), AT_ONCE):
+        chunk = ids[start : start + AT_ONCE]
+        named = rows.filter(pk__in=chunk)
+        moved += ledger.replace(named, "session", old=session.pk, new=into.pk)
+        for model, column in pointing_at(rows.model):
+            for field in _sessions_of(model):
+                theirs = model._base_manager.filter(**{f"{column}__in": chunk, field: session.pk})
+                ledger.update(theirs, **{field: into})
+    return moved
+
+
+def _sessions_of(model: type[models.Model]) -> list[str]:
+    return [field.name for field in model._meta.local_fields if field.related_model is Session]
+
+
+def follow_session(old_key: str, chat: Chat, *, ledger: Ledger) -> int:
+    """Give the rows whose text column names a session by its old key to the chat it belongs to now."""
+    moved = 0
+    for model, field in address_columns():
+        if field.of_session is None:
+            continue
+        rows = model._base_manager.filter(field.of_session, **{field.name: old_key})
+        moved += ledger.update(rows, **{field.name: chat.chat_key, **field.becomes})
+    return moved
+
+
+def move_override(lane: Lane, chat: Chat, *, ledger: Ledger) -> bool:
+    """Let the lane of an old chat, in which nothing ever ran, become that of its session's typed chat. The caller holds both.
+
+    False: the typed chat has a lane whose own `/new` stays active, and only that one is left.
+    """
+    twin = Lane.objects.filter(chat=chat, thread=lane.thread).first()
+    if twin is None:
+        ledger.update(Lane.objects.filter(pk=lane.pk), chat=chat)
+        return True
+    active = _active_of_both(lane, twin)
+    for model, column in pointing_at(Lane):
+        _repoint(model, column, lane.pk, twin.pk, ledger)
+    ledger.delete(lane)
+    ledger.update(Lane.objects.filter(pk=twin.pk), active_session=active)
+    return active == lane.active_session
 
 
 def _both_imported(old: Imported, into: Imported) -> Imported:
@@ -106,27 +165,29 @@ def _root(chat: Chat) -> Chat:
 
 def _rename_chat(chat: Chat, to: ChatAddress, reason: str) -> bool:
     """False: something changed before all of it was locked, look again."""
-    lanes = _lock_lanes(chat)
-    if not _lock_chats(chat) or _lanes_of(chat) != [lane.pk for lane in lanes]:
+    lanes = lock_lanes(chat)
+    if not lock_chats(chat) or lanes_of(chat) != [lane.pk for lane in lanes]:
         return False
     if _chat_at(to) not in (None, chat):
         return False
     old = chat.address
     # A row that was merged into this chat may still hold the address: the two change theirs.
     stub = Chat.objects.filter(chat_key=to.chat_key).first()
-    if stub is not None:
-        Chat.objects.filter(pk=stub.pk).update(chat_key=uuid.uuid4().hex)
-    _set_address(chat, to)
-    if stub is not None:
-        _set_address(stub, old)
-    _move_sessions(chat, chat, to)
-    _follow(old, to, lanes)
-    _remember(old, to, chat, reason, result="renamed")
+    with Ledger(_record(old, to, chat, reason, result="renamed")) as ledger:
+        if stub is not None:
+            ledger.update(Chat.objects.filter(pk=stub.pk), chat_key=uuid.uuid4().hex)
+        _set_address(chat, to, ledger)
+        if stub is not None:
+            _set_address(stub, old, ledger)
+        _move_sessions(chat, chat, to, ledger)
+        _follow(old, to, lanes, ledger)
+        _remember(old, to, chat, reason, ledger)
     return True
 
 
-def _set_address(chat: Chat, address: ChatAddress) -> None:
-    Chat.objects.filter(pk=chat.pk).update(
+def _set_address(chat: Chat, address: ChatAddress, ledger: Ledger) -> None:
+    ledger.update(
+        Chat.objects.filter(pk=chat.pk),
         chat_key=address.chat_key,
         channel=address.channel,
         target_type=address.target_type,
@@ -136,46 +197,48 @@ def _set_address(chat: Chat, address: ChatAddress) -> None:
 
 def _merge_chats(old: Chat, into: Chat, reason: str, requeue: Requeue) -> bool:
     """False: something changed before all of it was locked, look again."""
-    lanes = _lock_lanes(old, into)
-    if not _lock_chats(old, into) or _lanes_of(old, into) != [lane.pk for lane in lanes]:
+    lanes = lock_lanes(old, into)
+    if not lock_chats(old, into) or lanes_of(old, into) != [lane.pk for lane in lanes]:
         return False
     source, target = old.address, into.address
-    _move_sessions(old, into, target)
-    _merge_lanes(old, into, requeue)
-    for model, column in _pointing_at(Chat):
-        _repoint(model, column, old.pk, into.pk)
-    _join_settings(old, into)
-    Chat.objects.filter(pk=old.pk).update(merged_into=into)
-    _follow(source, target, lanes)
-    _remember(source, target, into, reason, result="merged")
+    with Ledger(_record(source, target, into, reason, result="merged")) as ledger:
+        _move_sessions(old, into, target, ledger)
+        _merge_lanes(old, into, requeue, ledger)
+        for model, column in pointing_at(Chat):
+            _repoint(model, column, old.pk, into.pk, ledger)
+        with ledger.watch(Chat.objects.filter(pk__in=[old.pk, into.pk])):
+            _join_settings(old, into)
+            Chat.objects.filter(pk=old.pk).update(merged_into=into)
+        _follow(source, target, lanes, ledger)
+        _remember(source, target, into, reason, ledger)
     return True
 
 
-def _move_sessions(old: Chat, into: Chat, to: ChatAddress) -> None:
+def _move_sessions(old: Chat, into: Chat, to: ChatAddress, ledger: Ledger) -> None:
     """Give the sessions of a chat their keys at the new address, joining those that exist there."""
     for session in Session.objects.filter(chat=old):
         key = session.session_key.at(to.with_thread(session.session_key.address.thread_id))
         twin = Session.objects.filter(key=str(key)).first()
         if twin is not None:
-            merge_sessions(session, twin)
+            merge_sessions(session, twin, ledger=ledger)
             continue
-        rename_session(session, key)
-        Session.objects.filter(pk=session.pk).update(chat=into)
+        rename_session(session, key, ledger=ledger, chat=into)
 
 
-def _merge_lanes(old: Chat, into: Chat, requeue: Requeue) -> None:
+def _merge_lanes(old: Chat, into: Chat, requeue: Requeue, ledger: Ledger) -> None:
     for lane in Lane.objects.filter(chat=old).order_by("pk"):
         twin = Lane.objects.filter(chat=into, thread=lane.thread).first()
         if twin is None:
-            Lane.objects.filter(pk=lane.pk).update(chat=into)
+            ledger.update(Lane.objects.filter(pk=lane.pk), chat=into)
             continue
         survivor, other = _by_survival(lane, twin)
         active = _active_of_both(lane, twin)
-        requeue(other, into=survivor)
-        for model, column in _pointing_at(Lane):
-            _repoint(model, column, other.pk, survivor.pk)
-        other.delete()
-        Lane.objects.filter(pk=survivor.pk).update(chat=into, active_session=active)
+        with ledger.watch(Lane.objects.filter(pk=survivor.pk)):
+            requeue(other, into=survivor, ledger=ledger)
+        for model, column in pointing_at(Lane):
+            _repoint(model, column, other.pk, survivor.pk, ledger)
+        ledger.delete(other)
+        ledger.update(Lane.objects.filter(pk=survivor.pk), chat=into, active_session=active)
 
 
 def _by_survival(lane: Lane, twin: Lane) -> tuple[Lane, Lane]:
@@ -218,26 +281,34 @@ def _join_settings(old: Chat, into: Chat) -> None:
     into.save(update_fields=columns)
 
 
-def _follow(old: ChatAddress, new: ChatAddress, lanes: list[Lane]) -> None:
+def _follow(old: ChatAddress, new: ChatAddress, lanes: list[Lane], ledger: Ledger) -> None:
     """Rewrite the text columns that follow a rename, by exact match only."""
     threads = {"", *(lane.thread for lane in lanes)}
     for model, field in address_columns():
         if field.follows is None:
             continue
+        following = model._base_manager.filter(field.follows)
         for thread in threads:
-            rows = model._base_manager.filter(
-                field.follows, **{field.name: str(old.with_thread(thread))}
-            )
-            rows.update(**{field.name: str(new.with_thread(thread)), **field.resets})
+            before, after = str(old.with_thread(thread)), str(new.with_thread(thread))
+            if field.resets:
+                rows = following.filter(**{field.name: before}).exclude(**field.resets)
+                ledger.update(rows, **field.resets)
+            ledger.replace(following, field.name, old=before, new=after)
 
 
-def _remember(old: ChatAddress, new: ChatAddress, chat: Chat, reason: str, *, result: str) -> None:
-    ChatAlias.objects.filter(address=new.chat_key).delete()
-    ChatAlias.objects.update_or_create(
-        address=old.chat_key, defaults={"chat": chat, "reason": reason[:64]}
-    )
+def _remember(old: ChatAddress, new: ChatAddress, chat: Chat, reason: str, ledger: Ledger) -> None:
+    with ledger.watch(ChatAlias.objects.filter(address__in=[old.chat_key, new.chat_key])):
+        ChatAlias.objects.filter(address=new.chat_key).delete()
+        ChatAlias.objects.update_or_create(
+            address=old.chat_key, defaults={"chat": chat, "reason": reason[:64]}
+        )
+
+
+def _record(
+    old: ChatAddress, new: ChatAddress, chat: Chat, reason: str, *, result: str
+) -> MigrationLog:
     now = timezone.now()
-    MigrationLog.objects.create(
+    return MigrationLog.objects.create(
         kind="chat_move",
         old_key=old.chat_key,
         new_key=new.chat_key,
@@ -251,15 +322,15 @@ def _remember(old: ChatAddress, new: ChatAddress, chat: Chat, reason: str, *, re
     )
 
 
-def _lock_lanes(*chats: Chat) -> list[Lane]:
+def lock_lanes(*chats: Chat) -> list[Lane]:
     return list(Lane.objects.filter(chat__in=chats).order_by("pk").select_for_update())
 
 
-def _lanes_of(*chats: Chat) -> list[int]:
+def lanes_of(*chats: Chat) -> list[int]:
     return list(Lane.objects.filter(chat__in=chats).order_by("pk").values_list("pk", flat=True))
 
 
-def _lock_chats(*chats: Chat) -> bool:
+def lock_chats(*chats: Chat) -> bool:
     """Lock chats and read them again; False if one was merged away or moved meanwhile."""
     keys = [chat.chat_key for chat in chats]
     rows = Chat.objects.filter(pk__in=[chat.pk for chat in chats], merged_into=None)
@@ -269,23 +340,21 @@ def _lock_chats(*chats: Chat) -> bool:
     return len(locked) == len(chats) and [chat.chat_key for chat in chats] == keys
 
 
-def _pointing_at(target: type[models.Model]) -> Iterator[tuple[type[models.Model], str]]:
-    """Yield model and column of every ForeignKey to `target`, hidden ones and many-to-many tables included."""
-    for relation in target._meta.get_fields(include_hidden=True):
-        if isinstance(relation, models.ManyToOneRel):
-            yield relation.field.model, relation.field.name
-
-
-def _repoint(model: type[models.Model], column: str, old_pk: int, into_pk: int) -> None:
+def _repoint(
+    model: type[models.Model], column: str, old_pk: int, into_pk: int, ledger: Ledger
+) -> None:
+    rows = model._base_manager.filter(**{column: old_pk})
+    kept = model._base_manager.filter(**{column: into_pk})
     rule: Callable[[str, int, int], None] | None = getattr(model, "merge_rows", None)
     if rule is not None:
-        rule(column, old_pk, into_pk)
+        with ledger.watch(rows | kept):
+            rule(column, old_pk, into_pk)
         return
-    rows = model._base_manager.filter(**{column: old_pk})
     if model._meta.auto_created:  # a many-to-many table: what both have stays once
-        kept = model._base_manager.filter(**{column: into_pk})
         (other,) = (
             field.name for field in model._meta.fields if field.is_relation and field.name != column
         )
-        rows.filter(**{f"{other}__in": kept.values(other)}).delete()
-    rows.update(**{column: into_pk})
+        doubled = rows.filter(**{f"{other}__in": kept.values(other)})
+        with ledger.watch(doubled):
+            doubled.delete()
+    ledger.replace(model._base_manager.all(), column, old=old_pk, new=into_pk)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import date, timedelta
 from typing import Any
 
+from django.apps import apps
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -13,6 +14,7 @@ from channels_app import outbox
 from channels_app.addresses import ChatAddress
 from channels_app.clock import DbNow
 from channels_app.models import Delivery, DeliveryState
+from memory_app.index import ITEMS, TURNS, Indexed
 from memory_app.models import (
     DreamRun,
     DreamState,
@@ -26,8 +28,10 @@ from memory_app.turns import NewTurn, append_turn, requeue
 from nahida.gateway.models import ApiKey
 from scheduler_app.models import BackgroundTask, CronJob, JobMode
 from sessions_app import lanes, rekey
-from sessions_app.models import Chat, Draft, Lane, Session
+from sessions_app.ledger import Ledger
+from sessions_app.models import Chat, Draft, Lane, MigrationLog, MigrationUndo, Session
 from sessions_app.routing import start_session
+from sessions_app.undo import take_back
 from tests.base import CommittedTestCase, NahidaTestCase, Stage
 
 OLD = ChatAddress("fake", "group", "-7001")
@@ -53,6 +57,20 @@ class MovingStage(Stage):
         assert delivery is not None
         Delivery.objects.filter(pk=delivery.pk).update(state=state)
         return delivery
+
+    @contextmanager
+    def ledger(self) -> Iterator[Ledger]:
+        """Keep what is done in a record of its own."""
+        with transaction.atomic():
+            self.record = MigrationLog.objects.create(
+                kind="test", old_key=uuid.uuid4().hex, recommendation="rename"
+            )
+            with Ledger(self.record) as ledger:
+                yield ledger
+
+    def take_back(self, record: MigrationLog | None = None) -> None:
+        with transaction.atomic():
+            take_back(record or self.record)
 
     def start_session(self, where: ChatAddress) -> Session:
         with transaction.atomic():
@@ -110,6 +128,32 @@ class MovingStage(Stage):
         )
         Chat.objects.filter(pk=chat.pk).update(created_at=timezone.now())
         return chat
+
+
+def rows() -> dict[str, list[dict[str, Any]]]:
+    """Return every row of every table but those of the records, and what the full-text index holds."""
+    found = {
+        model._meta.label: list(model._base_manager.order_by("pk").values())
+        for model in apps.get_models(include_auto_created=True)
+        if model not in (MigrationLog, MigrationUndo)
+    }
+    return found | {indexed.table: list(index_entries(indexed)) for indexed in (ITEMS, TURNS)}
+
+
+def index_entries(indexed: Indexed) -> Iterator[dict[str, Any]]:
+    """Yield which words lead to which rows; on PostgreSQL the index is a column of the row itself."""
+    sql = {
+        "sqlite": f"SELECT term, doc FROM temp.words_of_{indexed.name} ORDER BY term, doc",
+        "postgresql": f"SELECT search_vector, id FROM {indexed.table} ORDER BY id",
+    }
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(
+                f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.words_of_{indexed.name} "
+                f"USING fts5vocab('main', '{indexed.name}', 'instance')"
+            )
+        cursor.execute(sql[connection.vendor])
+        yield from ({"words": words, "row": row} for words, row in cursor.fetchall())
 
 
 class MovingTestCase(MovingStage, NahidaTestCase):

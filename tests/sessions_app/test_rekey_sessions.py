@@ -2,13 +2,14 @@
 
 from datetime import timedelta
 
-from django.db import transaction
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from channels_app.addresses import SessionKey
 from memory_app.models import DreamState, MemoryTurn
 from sessions_app import rekey
-from sessions_app.models import Lane, Session
+from sessions_app.models import Lane, MigrationUndo, Session
 from tests.base import ALICE, BOB
 from tests.sessions_app.moving import MovingTestCase
 
@@ -24,18 +25,22 @@ class SessionTests(MovingTestCase):
         self.append(ALICE, "second")
 
     def merge(self, old: Session, into: Session) -> None:
-        with transaction.atomic():
-            rekey.merge_sessions(Session.objects.get(pk=old.pk), Session.objects.get(pk=into.pk))
+        with self.ledger() as ledger:
+            rekey.merge_sessions(
+                Session.objects.get(pk=old.pk), Session.objects.get(pk=into.pk), ledger=ledger
+            )
         into.refresh_from_db()
 
     def test_it_renames_in_one_row(self):
-        """However long the history: no turn is written."""
+        """However long the history: no turn is read or written, and one undo row a column."""
         turns = list(MemoryTurn.objects.values())
         key = SessionKey(ALICE, "0badcafe")
 
-        with self.assertNumQueries(1):
-            rekey.rename_session(self.begun, key)
+        with CaptureQueriesContext(connection) as done, self.ledger() as ledger:
+            rekey.rename_session(self.begun, key, ledger=ledger)
 
+        self.assertFalse([query for query in done if "memoryturn" in query["sql"]])
+        self.assertEqual(MigrationUndo.objects.count(), 2)
         self.begun.refresh_from_db()
         self.assertEqual((self.begun.key, self.begun.suffix), (str(key), "0badcafe"))
         self.assertEqual(list(MemoryTurn.objects.values()), turns)

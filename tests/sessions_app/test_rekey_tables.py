@@ -12,7 +12,7 @@ from django.test.utils import isolate_apps
 from channels_app.addresses import MAX_KEY_BYTES
 from channels_app.fields import AddressField, address_columns
 from sessions_app.models import Chat, Lane, Session
-from sessions_app.rekey import _pointing_at
+from sessions_app.relations import pointing_at
 
 MERGED = (Chat, Session, Lane)
 
@@ -98,7 +98,7 @@ class TableTests(SimpleTestCase):
     def test_it_finds_hidden_and_many_to_many_tables(self):
         """`related_objects` would skip them, and a merge would lose a row."""
         found = {
-            target: {(model._meta.label, column) for model, column in _pointing_at(target)}
+            target: {(model._meta.label, column) for model, column in pointing_at(target)}
             for target in MERGED
         }
 
@@ -136,7 +136,7 @@ class TableTests(SimpleTestCase):
                 for field in model._meta.local_fields
                 if field.related_model is target
             }
-            self.assertEqual(set(_pointing_at(target)), own)
+            self.assertEqual(set(pointing_at(target)), own)
 
     def test_it_finds_the_text_columns(self):
         """Those that follow a rename and those that are evidence."""
