@@ -15,6 +15,7 @@ class Config(ChannelConfig):
     mode: Literal["events", "webhook"] = "events"
     secret_env: str = ""
     secret: SecretStr = SecretStr("")
+    uin: int | None = Field(default=None, ge=10001, le=4294967295)  # who must be logged in there
     # The protocol names no limit and no pace; QQ throttles accounts that write like machines.
     text_limit: int = Field(default=4000, ge=200, le=20_000)  # UTF-16 units of one message
     pace_s: float = Field(default=1.0, ge=0, le=60)

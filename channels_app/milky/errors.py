@@ -11,6 +11,7 @@ from channels_app.channels import ListenError, Refused, SendError
 
 BAD_PARAMETERS = -400
 LOGGED_OUT = -403
+LOGGED_OUT_STATUS = "logged out"
 NOT_FOUND = -404
 
 # How long an account that is not logged in is left alone, in seconds.
@@ -116,7 +117,7 @@ def _refused(error: RefusalError) -> ListenError:
     if error.retcode == LOGGED_OUT:
         return ListenError(
             "the QQ account is not logged in: log it in at the protocol end",
-            status="logged out",
+            status=LOGGED_OUT_STATUS,
             wait_s=LOGIN_PAUSE_S,
         )
     return ListenError(f"the protocol end refused to be read ({error})", status="refused")

@@ -3,6 +3,7 @@
 Source: protocols/milky.md, sections 4 to 7. Scenes, peers and their numbers mean something in this folder only.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,6 +29,8 @@ UNFINISHED = "unfinished"
 MUTED = "the account is muted in the group"
 WHOLLY_MUTED = "only admins may speak in the group"
 GONE = "the account is no longer in the group"
+
+_KEY = re.compile(rf"(\d+)/({'|'.join(TYPES)})/(\d+)/(\d+)")
 
 Node = Mapping[str, Any]
 
@@ -83,6 +86,12 @@ def message(data: Node, *, channel: str, self_id: int) -> InboundMessage | Skipp
 def event_key(self_id: int, scene: str, peer: int, seq: int) -> str:
     """Name a message for good: numbers grow by conversation, and another account of the same end counts anew."""
     return f"{self_id}/{scene}/{peer}/{seq}"
+
+
+def read_key(key: str) -> tuple[int, str, int, int] | None:
+    """Return account, scene, peer and number of a message that was stored, None for another event."""
+    read = _KEY.fullmatch(key)
+    return (int(read[1]), read[2], int(read[3]), int(read[4])) if read else None
 
 
 def instant(seconds: int | None) -> datetime | None:
