@@ -4,25 +4,21 @@ Media travel inside the request: we share neither a disk nor a URL with the prot
 """
 
 import base64
-import logging
 from dataclasses import dataclass
 from typing import Any
 
 from channels_app import media
 from channels_app.addresses import ChatAddress
 from channels_app.channels import SendError
-from channels_app.markdown import inserted, render
 from channels_app.messages import OutboundMessage, OutboundPart
+from channels_app.milky.markdown import flattened
 from channels_app.splitting import is_blank, split_text, units
-
-logger = logging.getLogger(__name__)
 
 SMALLEST, LARGEST = 10001, 4294967295  # numbers of people and groups
 NUMBERING = len("(1000/1000) ")
 # What every protocol end takes as a picture or as a voice message; anything else is sent as a file.
 PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM")
 VOICES = (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")
-WORTH_SHOWING = ("http", "https", "mailto", "tel", "ftp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +36,6 @@ def split(markdown: str, *, limit: int) -> list[OutboundPart]:
     if len(parts) == 1:
         return [OutboundPart(parts[0])]
     return [OutboundPart(f"({number}/{len(parts)}) {part}") for number, part in enumerate(parts, 1)]
-
-
-def flattened(markdown: str) -> str:
-    """Return a Markdown text as QQ shows it, which is letter by letter: no marks, links written out."""
-    try:
-        rendered = render(markdown)
-    except Exception:  # the parser is native code: an answer is worth more than its looks
-        logger.exception("a text is sent as it was written")
-        return markdown.strip()
-    text = rendered.text
-    for span in reversed(rendered.spans):
-        shown = text[span.start : span.end]
-        if span.url and span.url.partition(":")[0] in WORTH_SHOWING:
-            url = span.url.removeprefix("mailto:").removeprefix("tel:")
-            if url.rstrip("/") != shown.rstrip("/"):
-                text, _ = inserted(text, (), span.end, f" ({url})")
-    return text.strip()
 
 
 def request(message: OutboundMessage) -> Request:

@@ -218,7 +218,7 @@ def _file(data: Mapping[str, Any], owner: Mapping[str, int]) -> Attachment:
 
 def _length(data: Mapping[str, Any]) -> str:
     seconds = number(data, "duration")
-    return "" if seconds is None else f"{seconds // 60}:{seconds % 60:02}"
+    return "" if seconds is None else f"{seconds} s"
 
 
 def _measure(data: Mapping[str, Any]) -> str:

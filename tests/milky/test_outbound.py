@@ -11,7 +11,8 @@ from channels_app import media
 from channels_app.addresses import ChatAddress
 from channels_app.channels import SendError
 from channels_app.messages import OutboundMessage, OutboundPart
-from channels_app.milky.outbound import Request, flattened, reaction, request, split
+from channels_app.milky.markdown import flattened
+from channels_app.milky.outbound import Request, reaction, request, split
 from channels_app.splitting import is_blank, units
 from tests.milky_types.official import official
 
@@ -153,6 +154,9 @@ def test_it_shows_a_group_that_a_message_was_seen():
         ("- one\n- two", "• one\n• two"),
         ("```py\nif a < b:\n    pass\n```", "if a < b:\n    pass"),
         ("2*3*4 and a_b_c, x < y", "2*3*4 and a_b_c, x < y"),
+        ("😀 [a](https://e.example/1) [b](tel:1)", "😀 a (https://e.example/1) b (1)"),
+        ("a || b", "a || b"),
+        ("half \ud83d a sign", "half \ufffd a sign"),
         ("叶子 😀 [图](https://e.example/图)", "叶子 😀 图 (https://e.example/图)"),
     ],
 )

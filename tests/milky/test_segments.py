@@ -60,8 +60,8 @@ def test_it_reads_what_a_shared_card_shows():
         (segments.image(), "image", "640x480"),
         (segments.image(summary="一只猫"), "image", "一只猫 640x480"),
         (segments.image(summary="[动画表情]", sub_type="sticker"), "sticker", "640x480"),
-        (segments.record(duration=64), "voice", "1:04"),
-        (segments.video(), "video", "0:09 720x1280"),
+        (segments.record(duration=64), "voice", "64 s"),
+        (segments.video(), "video", "9 s 720x1280"),
         (segments.market_face("[赞]"), "sticker", "[赞]"),
     ],
 )
