@@ -66,6 +66,7 @@ INSTALLED_APPS = [
     "nahida.ops",
     "nahida.gateway",
     "nahida.web",
+    "nahida.legacy",
 ]
 
 MIDDLEWARE = [
