@@ -60,7 +60,7 @@ def _sqlite_triggers(indexed: Indexed) -> dict[str, str]:
         owner = indexed.owner.format(row=row)
         return (
             f"INSERT INTO {index} ({command}rowid, owner, tokens) "
-            f"VALUES ({value}{row}.id, {owner}, {row}.search_tokens);"
+            f"SELECT {value}{row}.id, {owner}, {row}.search_tokens WHERE {row}.search_tokens <> '';"
         )
 
     add, remove = write("new", remove=False), write("old", remove=True)
@@ -83,7 +83,7 @@ def _create_sqlite(cursor: CursorWrapper, indexed: Indexed) -> None:
     owner = indexed.owner.format(row=indexed.table)
     cursor.execute(
         f"INSERT INTO {indexed.name} (rowid, owner, tokens) "
-        f"SELECT id, {owner}, search_tokens FROM {indexed.table}"
+        f"SELECT id, {owner}, search_tokens FROM {indexed.table} WHERE search_tokens <> ''"
     )
     for name, body in _sqlite_triggers(indexed).items():
         cursor.execute(f"DROP TRIGGER IF EXISTS {name}")

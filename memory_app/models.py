@@ -8,8 +8,9 @@ from django.utils import timezone
 
 from channels_app.fields import AddressField
 from channels_app.models import Delivery
-from memory_app.scopes import CHAT_SCOPE, GLOBAL_SCOPE, SCOPE_TYPES
-from sessions_app.models import Lane, Session
+from memory_app.scopes import CHAT_SCOPE, GLOBAL_ID, GLOBAL_SCOPE, SCOPE_TYPES, Scope
+from sessions_app.models import Chat, Lane, Session
+from sessions_app.principal import Principal
 
 
 class TurnKind(models.TextChoices):
@@ -199,6 +200,28 @@ class ItemKind(models.TextChoices):
     SUMMARY = "summary"
 
 
+class ItemQuerySet(models.QuerySet["MemoryItem"]):
+    def in_scope(self, scope: Scope) -> Self:
+        return self.filter(scope_type=scope.scope_type, scope_id=scope.scope_id)
+
+    def active(self) -> Self:
+        return self.filter(status=ItemStatus.ACTIVE)
+
+    def recallable(self) -> Self:
+        return self.active().filter(held=False)
+
+    def forgotten(self) -> Self:
+        return self.filter(status=ItemStatus.FORGOTTEN)
+
+    def reached_by(self, principal: Principal) -> Self:
+        """Keep what a caller may see: the memory of his chats, and what all chats share."""
+        if principal.chat_ids is None:
+            return self
+        keys = Chat.objects.filter(pk__in=principal.chat_ids).values("chat_key")
+        shared = Q(scope_type=GLOBAL_SCOPE, scope_id=GLOBAL_ID)
+        return self.filter(shared | Q(scope_type=CHAT_SCOPE, scope_id__in=keys))
+
+
 class MemoryItem(models.Model):
     """One thing remembered, in one scope. `held` items wait for a person and are not recalled."""
 
@@ -230,6 +253,8 @@ class MemoryItem(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
 
+    objects = ItemQuerySet.as_manager()
+
     class Meta:
         constraints: ClassVar = [
             # Imported items may carry a scope of the old bot; an empty one is never right.
@@ -244,7 +269,8 @@ class MemoryItem(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            models.Index(fields=["scope_type", "scope_id", "status", "id"], name="item_scope")
+            models.Index(fields=["scope_type", "scope_id", "status", "id"], name="item_scope"),
+            models.Index(fields=["content_hash"], name="item_content_hash"),
         ]
 
     def __str__(self) -> str:
@@ -315,6 +341,22 @@ class MemoryEmbedding(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model} of item {self.item_id}"
+
+
+class VectorIndex(models.Model):
+    """The one row that says which model the vectors are of, and whose lease lets a worker add what is missing."""
+
+    model = models.CharField(max_length=200)
+    dimensions = models.PositiveIntegerField(null=True, blank=True)
+    token = models.UUIDField(null=True, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    wake_at = models.DateTimeField(null=True, blank=True)
+    woken_at = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveIntegerField(default=0)
+    error = models.TextField(blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"vectors of {self.model}"
 
 
 class DreamState(models.Model):
