@@ -98,11 +98,8 @@ class MilkySite(Stage, TransactionTestCase):
         async_to_sync(run)()
 
     def listens(self) -> bool:
-        """A stream was opened since `hear` began or `forget_streams` was called."""
+        """A stream was opened since `hear` began."""
         return any(one.status == 200 for one in self.end.opened[self._opened :])
-
-    def forget_streams(self) -> None:
-        self._opened = len(self.end.opened)
 
     def has_heard(self, number: int) -> Step:
         """A step that waits for so many turns of people."""
