@@ -13,9 +13,10 @@ from django.utils import timezone
 
 from nahida.legacy.gather import KIND
 from nahida.legacy.inspect import lines_of
+from nahida.legacy.models import Source
 from nahida.legacy.proposals import COUNTS, SPLIT
 from nahida.legacy.records import GONE, status
-from sessions_app.models import MigrationLog, Session
+from sessions_app.models import MigrationLog
 
 VERSION: Final = 1
 
@@ -91,7 +92,7 @@ def _pieces() -> Iterator[str]:
         "kind": KIND,
         "version": VERSION,
         "created_at": timezone.now().isoformat(),
-        "database": ", ".join(_sources()),
+        "database": ", ".join(Source.objects.order_by("pk").values_list("path", flat=True)),
         "summary": summary(),
     }
     yield "{\n"
@@ -108,12 +109,6 @@ def _pieces() -> Iterator[str]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _sources() -> list[str]:
-    imported = Session.objects.filter(imported_at__isnull=False).order_by()
-    names = imported.values_list("imported__source", flat=True).distinct()
-    return sorted(name for name in names if isinstance(name, str))
 
 
 def _remaining(record: MigrationLog) -> list[int]:

@@ -10,6 +10,7 @@ from django.test import TestCase
 
 from nahida.legacy.decide import decide
 from nahida.legacy.inspect import inspect
+from nahida.legacy.models import Source
 from nahida.legacy.plan import PlanError, write_plan
 from nahida.legacy.takeover import read_plan
 from sessions_app.models import MigrationLog
@@ -90,11 +91,13 @@ class PlanTest(TestCase):
         assert self.entry()["remain_turn_ids"] == pks[1:2]
 
     def test_it_says_what_it_is(self):
+        Source.objects.create(name="nahida", path="/srv/old/nahida.db")
         self.found(GROUP)
 
         plan = self.plan()
 
-        assert (plan["kind"], plan["version"], plan["database"]) == ("session_keys", 1, "old")
+        assert (plan["kind"], plan["version"]) == ("session_keys", 1)
+        assert plan["database"] == "/srv/old/nahida.db"
         assert plan["summary"]["records"] == 2
         assert plan["summary"]["recommendation"] == {"rename": 2}
 

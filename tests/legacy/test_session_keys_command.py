@@ -13,7 +13,6 @@ from django.test import TestCase
 from memory_app.models import MemoryItem
 from nahida.legacy.decide import decide
 from nahida.legacy.inspect import inspect
-from nahida.legacy.management.commands.migrate_session_keys import Command
 from sessions_app.models import MigrationLog
 from tests.legacy.imported import (
     BASE,
@@ -29,7 +28,7 @@ from tests.legacy.imported import (
 
 def run(*words: str) -> str:
     out = io.StringIO()
-    call_command(Command(), *words, stdout=out)
+    call_command("migrate_session_keys", *words, stdout=out)
     return out.getvalue()
 
 
