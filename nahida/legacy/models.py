@@ -5,6 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils import timezone
 
+from channels_app.fields import AddressField
 from sessions_app.models import Session
 
 
@@ -46,7 +47,7 @@ class Imported(models.Model):
 
     source = models.ForeignKey(Source, models.PROTECT, related_name="rows")
     kind = models.CharField(max_length=16)
-    old_id = models.CharField(max_length=1000)
+    old_id = AddressField(help_text="evidence: it never follows a rename")
     session = models.ForeignKey(Session, models.PROTECT, null=True, related_name="+")
     object_pk = models.BigIntegerField(null=True)
 

@@ -26,6 +26,8 @@ from memory_app.models import (
 )
 from memory_app.turns import NewTurn, append_turn, requeue
 from nahida.gateway.models import ApiKey
+from nahida.legacy.models import Imported, Source
+from nahida.legacy.models import Imported, Source
 from scheduler_app.models import BackgroundTask, CronJob, JobMode
 from sessions_app import lanes, rekey
 from sessions_app.ledger import Ledger
@@ -116,8 +118,12 @@ class MovingStage(Stage):
             chat=chat, prompt="good morning", mode=JobMode.CRON, creator_session=session
         )
         BackgroundTask.objects.create(requester=turn.session, child=session, title="look it up")
+        source, _ = Source.objects.get_or_create(name="old", defaults={"path": "-", "mark": "-"})
+        Imported.objects.create(source=source, kind="session", old_id=str(where), session=session)
         key = ApiKey.objects.create(name=str(where), prefix=str(chat.pk), digest="d")
         key.chats.add(chat)
+        source = Source.objects.create(name=str(where), path="", mark="")
+        Imported.objects.create(source=source, kind="session", old_id="milky:1", session=session)
         Draft.objects.create(lane=self.lane(where), turn=turn.pk, token=uuid.uuid4())
         Chat.objects.create(
             chat_key=f"{chat.pk}-thread",

@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('kind', models.CharField(max_length=16)),
-                ('old_id', models.CharField(max_length=1000)),
+                ('old_id', models.CharField(help_text='evidence: it never follows a rename', max_length=1000)),
                 ('object_pk', models.BigIntegerField(null=True)),
                 ('session', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='sessions_app.session')),
                 ('source', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rows', to='legacy.source')),
