@@ -9,6 +9,7 @@ from django.core.management import call_command
 from django.test import TestCase
 
 from nahida.legacy.inspect import inspect
+from nahida.legacy.models import Source
 from sessions_app.models import MigrationLog
 from tests.legacy.builder import OldDatabase, envelope
 from tests.legacy.imported import BASE, GROUP, PRIVATE, record
@@ -91,9 +92,10 @@ class FileTest(TestCase):
         self.inspect()
 
         assert self.proposed() == ("split", "", "conflict")
+        turn = Source.objects.get().turn_id
         assert {one["chat_address"]: one["turn_ids"] for one in record().targets} == {
-            PRIVATE: [mine],
-            GROUP: [his],
+            PRIVATE: [turn(mine)],
+            GROUP: [turn(his)],
         }
 
     def test_it_leaves_a_child_that_holds_both_halves_with_its_requester(self):
