@@ -79,11 +79,15 @@ def reserve_ids(file: OldFile, source: Source) -> None:
         return
     with transaction.atomic():
         _lock_turns()
-        taken = max(MemoryTurn.objects.aggregate(last=Max("pk"))["last"] or 0, _next_id())
+        taken = MemoryTurn.objects.aggregate(last=Max("pk"))["last"] or 0
+        given_out = _last_given_out()
+        if Session.objects.filter(imported_at=None).exists():
+            # Rows may still name turns that were erased since: their ids are not given out again.
+            taken = max(taken, given_out)
         offset = 0 if taken < first else taken - first + 1
         source.ranges = [*source.ranges, [first, last, offset]]
         source.save(update_fields=["ranges"])
-        _go_on_behind(last + offset)
+        _go_on_behind(max(last + offset, given_out))
 
 
 def _lock_turns() -> None:
@@ -93,7 +97,7 @@ def _lock_turns() -> None:
             cursor.execute(f"LOCK TABLE {MemoryTurn._meta.db_table} IN SHARE ROW EXCLUSIVE MODE")
 
 
-def _next_id() -> int:
+def _last_given_out() -> int:
     """Return the last id that was ever given out, as far as the database knows."""
     table = MemoryTurn._meta.db_table
     with connection.cursor() as cursor:
