@@ -1,0 +1,93 @@
+"""A language model's Markdown as plain text, and what of it is bold, code or a link. Pure.
+
+prepared -> converted by the library -> tables, formulas, links -> signs taken out
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from telegramify_markdown import MessageEntity, RenderConfig
+from telegramify_markdown.converter import convert_with_segments
+
+from channels_app.markdown import formulas, links, tables
+from channels_app.markdown.marked import BLOCK_OF_CODE, ORDER, Edit, Marked, Span, edited, in_order
+from channels_app.markdown.preparing import prepared
+from channels_app.markdown.signs import SIGNS, typed
+
+_LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
+_LONGEST_BESIDES = 100_000  # characters
+_MOST_GROWTH = 30
+
+
+def render(text: str) -> Marked:
+    """Return a text as it will be seen. It may raise anything: the parser is not ours."""
+    marked = _with_tables(*_converted(prepared(text)))
+    return _typed(links.restored(formulas.shown_in(marked)))
+
+
+def _converted(text: str) -> tuple[Marked, list[Span]]:
+    """Return the text and which of its blocks of code are tables."""
+    converted, entities, segments = convert_with_segments(
+        text, latex_escape=False, config=_config()
+    )
+    if len(converted) > _LONGEST_BESIDES + _MOST_GROWTH * len(text):
+        raise ValueError("lists in lists by the thousand are nothing but indentation")
+    places = _places(converted)
+    code = {segment.text_start for segment in segments}
+    spans = in_order(_spans(entities, places))
+    is_table = [span for span in spans if span.type == BLOCK_OF_CODE and span.start not in code]
+    return Marked(converted, spans), is_table
+
+
+def _config() -> RenderConfig:
+    config = RenderConfig.isolated()
+    config.cite_expandable = False
+    symbol = config.markdown_symbol
+    symbol.heading_level_1 = symbol.heading_level_2 = ""
+    symbol.heading_level_3 = symbol.heading_level_4 = ""
+    symbol.image = f"{links.PICTURE} "
+    symbol.task_completed, symbol.task_uncompleted = "☑", "☐"
+    symbol.unordered_list_item = "•"
+    symbol.horizontal_rule = "———"
+    return config
+
+
+def _places(text: str) -> dict[int, int]:
+    """Return at which character each UTF-16 unit is that begins one."""
+    places, unit = {}, 0
+    for index, character in enumerate(text):
+        places[unit] = index
+        unit += 2 if character > "\uffff" else 1
+    return places | {unit: len(text)}
+
+
+def _spans(entities: Iterable[MessageEntity], places: dict[int, int]) -> Iterator[Span]:
+    for entity in entities:
+        if entity.type in ORDER:  # others are headings, underlined beside being bold
+            start, end = places[entity.offset], places[entity.offset + entity.length]
+            url, language = typed(entity.url or ""), _language(entity.language)
+            yield Span(start, end, entity.type, url, language)
+
+
+def _language(info: str | None) -> str:
+    """Of `python title="x.py"`, the first word."""
+    word = _LANGUAGE.match(typed(info or ""))
+    return word[0] if word else ""
+
+
+def _with_tables(text: Marked, found: list[Span]) -> Marked:
+    edits = [
+        Edit(span.start, span.end, tables.laid_out(text.text[span.start : span.end]))
+        for span in found
+    ]
+    others = tuple(span for span in text.spans if span not in found)
+    return edited(Marked(text.text, others), edits)
+
+
+def _typed(text: Marked) -> Marked:
+    edits = [
+        Edit(place, place + 1, Marked(typed(character)))
+        for place, character in enumerate(text.text)
+        if character in SIGNS
+    ]
+    return edited(text, edits)
