@@ -2,12 +2,14 @@
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from channels_app.models import Delivery
 from memory_app.models import MemoryTurn
+from scheduler_app.schedule import Rhythm
 from sessions_app.models import Chat, Session
 
 
@@ -76,6 +78,18 @@ class CronJob(models.Model):
 
     def __str__(self) -> str:
         return self.name or f"job {self.pk}"
+
+    def rhythm(self) -> Rhythm:
+        """Return when it is to run: by its own time zone, else its chat's, else the site's. One query unless the chat is loaded."""
+        zone = self.time_zone or (self.chat and self.chat.time_zone) or settings.TIME_ZONE
+        return Rhythm(
+            mode=self.mode,
+            run_at=self.run_at,
+            interval_seconds=self.interval_seconds,
+            anchor=self.next_fire_at or self.created_at,
+            cron_expression=self.cron_expression,
+            time_zone=zone,
+        )
 
 
 class CronRun(models.Model):
