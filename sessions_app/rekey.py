@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from django.db import IntegrityError, models, transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Greatest, Least
 from django.utils import timezone
 
@@ -72,12 +72,18 @@ def rename_session(session: Session, key: SessionKey, *, ledger: Ledger, **more:
     ledger.update(rows, key=str(key), suffix=key.suffix, **more)
 
 
-def merge_sessions(old: Session, into: Session, *, ledger: Ledger) -> None:
-    """Move everything of `old` to `into` and remove its row. The caller holds the lanes of both."""
-    for model, column in pointing_at(Session):
-        _repoint(model, column, old.pk, into.pk, ledger)
+def merge_sessions(old: Session, into: Session, *, ledger: Ledger) -> dict[str, int]:
+    """Move everything of `old` to `into` and remove its row. The caller holds the lanes of both.
+
+    Returns the number of rows that moved, for each ForeignKey.
+    """
+    moved = {
+        f"{model._meta.label}.{column}": _repoint(model, column, old.pk, into.pk, ledger)
+        for model, column in pointing_at(Session)
+    }
     _join_sessions(old, into, ledger)
     ledger.delete(old)
+    return moved
 
 
 def _join_sessions(old: Session, into: Session, ledger: Ledger) -> None:
@@ -117,15 +123,12 @@ def _sessions_of(model: type[models.Model]) -> list[str]:
     return [field.name for field in model._meta.local_fields if field.related_model is Session]
 
 
-def follow_session(old_key: str, chat: Chat, *, ledger: Ledger) -> int:
-    """Give the rows whose text column names a session by its old key to the chat it belongs to now."""
-    moved = 0
+def follow_session(old_key: str, chat: Chat, *, which: Q, ledger: Ledger) -> None:
+    """Give those rows whose text column names a session by its old key to the chat it belongs to now."""
     for model, field in address_columns():
-        if field.of_session is None:
-            continue
-        rows = model._base_manager.filter(field.of_session, **{field.name: old_key})
-        moved += ledger.update(rows, **{field.name: chat.chat_key, **field.becomes})
-    return moved
+        if field.of_session is not None:
+            rows = model._base_manager.filter(field.of_session, which, **{field.name: old_key})
+            ledger.update(rows, **{field.name: chat.chat_key, **field.becomes})
 
 
 def move_override(lane: Lane, chat: Chat, *, ledger: Ledger) -> bool:
@@ -342,14 +345,15 @@ def lock_chats(*chats: Chat) -> bool:
 
 def _repoint(
     model: type[models.Model], column: str, old_pk: int, into_pk: int, ledger: Ledger
-) -> None:
+) -> int:
     rows = model._base_manager.filter(**{column: old_pk})
     kept = model._base_manager.filter(**{column: into_pk})
     rule: Callable[[str, int, int], None] | None = getattr(model, "merge_rows", None)
     if rule is not None:
         with ledger.watch(rows | kept):
+            number = rows.count()
             rule(column, old_pk, into_pk)
-        return
+        return number
     if model._meta.auto_created:  # a many-to-many table: what both have stays once
         (other,) = (
             field.name for field in model._meta.fields if field.is_relation and field.name != column
@@ -357,4 +361,4 @@ def _repoint(
         doubled = rows.filter(**{f"{other}__in": kept.values(other)})
         with ledger.watch(doubled):
             doubled.delete()
-    ledger.replace(model._base_manager.all(), column, old=old_pk, new=into_pk)
+    return ledger.replace(model._base_manager.all(), column, old=old_pk, new=into_pk)

@@ -22,9 +22,12 @@ def chat_for(address: ChatAddress) -> Chat:
     """Return the chat of a typed address, made at first sight. Raises `AddressError` for an untyped one."""
     if not address.typed:
         raise AddressError(f'"{address}" has no chat type, so no chat is made for it')
-    if chat := find_chat(address):
-        return chat
-    chat, _ = Chat.objects.get_or_create(
+    return find_chat(address) or make_chat(address)[0]
+
+
+def make_chat(address: ChatAddress) -> tuple[Chat, bool]:
+    """Make the chat of a typed address nobody answers to; False: somebody else has just made it."""
+    return Chat.objects.get_or_create(
         chat_key=address.chat_key,
         defaults={
             "channel": address.channel,
@@ -36,7 +39,6 @@ def chat_for(address: ChatAddress) -> Chat:
             else AnswerPolicy.ADDRESSED,
         },
     )
-    return chat
 
 
 def _access_at_birth(address: ChatAddress) -> Access:

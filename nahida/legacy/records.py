@@ -19,10 +19,10 @@ def note(record: MigrationLog, what: str, *, who: str, **more: Any) -> None:
     record.history = [*record.history, entry]
 
 
-def close(record: MigrationLog, result: str, *, who: str, reason: str = "") -> None:
+def close(record: MigrationLog, result: str, *, who: str, reason: str = "", **more: Any) -> None:
     record.result, record.reason, record.finished_at = result, reason, timezone.now()
-    note(record, result, who=who)
-    record.save(update_fields=["result", "reason", "finished_at", "history"])
+    note(record, result, who=who, **more)
+    record.save(update_fields=["result", "reason", "finished_at", "history", "new_key"])
 
 
 def decided(record: MigrationLog) -> bool:

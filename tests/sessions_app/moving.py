@@ -27,7 +27,6 @@ from memory_app.models import (
 from memory_app.turns import NewTurn, append_turn, requeue
 from nahida.gateway.models import ApiKey
 from nahida.legacy.models import Imported, Source
-from nahida.legacy.models import Imported, Source
 from scheduler_app.models import BackgroundTask, CronJob, JobMode
 from sessions_app import lanes, rekey
 from sessions_app.ledger import Ledger
