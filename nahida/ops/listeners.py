@@ -5,6 +5,7 @@ Several processes may run them; the channel's lease says which one reads, and th
 
 import asyncio
 import logging
+import time
 import uuid
 
 from asgiref.sync import sync_to_async
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
+HEALTHY_S = 60.0  # a listener that ran so long was not broken when it started
 RENEW_EVERY_S = 10.0
 STAND_BY_S = 5.0
 
@@ -83,25 +85,27 @@ async def _renew(name: str, token: uuid.UUID) -> None:
 async def _hear(name: str) -> None:
     """Start a channel's listener again, after a growing pause or the one it asks for, whenever it breaks."""
     pause = FIRST_PAUSE_S
-    is_well = False
     while True:
+        began = time.monotonic()
+        is_well = False
+        wait_s: float | None = None
         try:
             async for event in get_channel(name).listen(slash.HELP):
                 if not is_well and not isinstance(event, ChannelNews):
                     await _note(name, ChannelNews("listening"))
                 is_well = True
                 await sync_to_async(receive)(name, event)
-                pause = FIRST_PAUSE_S
             return
         except ListenError as error:
             logger.warning("channel %s: %s", name, error)
             await _note(name, ChannelNews(error.status, str(error)))
-            await asyncio.sleep(pause if error.wait_s is None else error.wait_s)
+            wait_s = error.wait_s
         except Exception as error:
             logger.exception("channel %s", name)
             await _note(name, ChannelNews("failing", f"{type(error).__name__}: {error}"))
-            await asyncio.sleep(pause)
-        is_well = False
+        if time.monotonic() - began >= HEALTHY_S:
+            pause = FIRST_PAUSE_S
+        await asyncio.sleep(pause if wait_s is None else wait_s)
         pause = min(pause * 2, LONGEST_PAUSE_S)
 
 

@@ -122,6 +122,40 @@ class ListenerTests(TransactionTestCase):
         self.assertEqual(seen, [("conflict", "another program polls: stop it")])
         self.assertEqual((self.state().status, self.state().error), ("polling", ""))
 
+    def pauses(self, *, breaks: int) -> list[float]:
+        """Return how long it waited after each time a listener heard something and broke."""
+        heard = asyncio.Event()
+        slept: list[float] = []
+        real_sleep = asyncio.sleep
+
+        async def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            await real_sleep(0)
+
+        async def break_down(channel: HeardChannel) -> AsyncIterator[WireEvent]:
+            yield hello(channel)
+            raise ConnectionError("the platform hung up")
+
+        async def stay(channel: HeardChannel) -> AsyncIterator[WireEvent]:
+            heard.set()
+            await asyncio.Event().wait()
+            yield hello(channel)
+
+        with (
+            mock.patch.object(listeners, "FIRST_PAUSE_S", 4.0),
+            mock.patch.object(asyncio, "sleep", sleep),
+        ):
+            self.listen(*[break_down] * breaks, stay, until=heard.wait)
+        return [seconds for seconds in slept if seconds >= 4]
+
+    def test_it_waits_longer_each_time_a_listener_breaks_soon_after_its_start(self) -> None:
+        """Though it heard something: a platform that hangs up on everybody is not to be stormed."""
+        self.assertEqual(self.pauses(breaks=5), [4, 8, 16, 30, 30])
+
+    def test_it_waits_but_shortly_after_a_listener_that_ran_well(self) -> None:
+        with mock.patch.object(listeners, "HEALTHY_S", 0.0):
+            self.assertEqual(self.pauses(breaks=3), [4, 4, 4])
+
     def test_it_tells_the_channel_which_commands_there_are(self) -> None:
         started = asyncio.Event()
 
