@@ -1,6 +1,7 @@
 """What is asked of the Bot API to send one part. Source: protocols/telegram.md, sections 4 and 5."""
 
 import mimetypes
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,12 @@ from channels_app.telegram.client import Upload
 MEGABYTE = 1024 * 1024
 LARGEST_PHOTO = 10 * MEGABYTE
 LARGEST_FILE = 50 * MEGABYTE
-OGG = b"OggS"  # how the only voice messages that Telegram knows begin
+UNKNOWN_MIME = "application/octet-stream"
+# What Telegram takes as a picture and as a voice message, by its first bytes. A GIF would stand still as a picture.
+PNG, JPEG, OGG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"OggS"
+
+_ID = re.compile(r"-?[1-9][0-9]{0,15}")
+_MESSAGE_ID = re.compile(r"[1-9][0-9]{0,15}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +39,39 @@ def request(message: OutboundMessage) -> Request:
 
 def chat(address: ChatAddress) -> dict[str, Any]:
     """Return the parameters that name a chat and its topic."""
-    return {
-        "chat_id": _number(address.target_id, address),
-        "message_thread_id": _number(address.thread_id, address) if address.thread_id else None,
-    }
+    return {"chat_id": _chat_id(address), "message_thread_id": _thread_id(address)}
 
 
-def _number(text: str, address: ChatAddress) -> int:
-    try:
-        return int(text)
-    except ValueError as error:
+def _chat_id(address: ChatAddress) -> int:
+    """People have positive ids and groups negative ones: an answer for a group never goes to the person of that number."""
+    is_person = address.target_type == "private"
+    known = is_person or address.target_type in ("group", "channel")
+    if known and _ID.fullmatch(address.target_id):
+        number = int(address.target_id)
+        if (number > 0) == is_person:
+            return number
+    name = address.channel
+    raise SendError(
+        f'"{address}" is no chat of Telegram: those are {name}:private:5550001, {name}:group:-77001 '
+        f"or {name}:group:-1001234500001, and {name}:channel:-1001234500003",
+        permanent=True,
+    )
+
+
+def _thread_id(address: ChatAddress) -> int | None:
+    if not address.thread_id:
+        return None
+    if not _MESSAGE_ID.fullmatch(address.thread_id):
         raise SendError(
-            f'"{address}": "{text}" is no id of Telegram, which are numbers '
-            f"such as {address.channel}:private:5550001 or {address.channel}:group:-1001234500001",
+            f'"{address}" names no topic of Telegram: "{address.thread_id}" should be the number '
+            "of the message that began it",
             permanent=True,
-        ) from error
+        )
+    return int(address.thread_id)
 
 
 def _reply(message_id: str) -> dict[str, Any]:
-    if not message_id.isdecimal():
+    if not _MESSAGE_ID.fullmatch(message_id):
         return {}
     return {
         "reply_parameters": {
@@ -76,14 +96,19 @@ def _file(part: OutboundPart, where: dict[str, Any]) -> Request:
             f"{part.file_name} has {len(content) // MEGABYTE} MB: Telegram takes 50", permanent=True
         )
     method, parameter = _kind(part.file_kind, content)
-    mime = mimetypes.guess_type(part.file_name)[0] or "application/octet-stream"
+    mime = part.file_mime or mimetypes.guess_type(part.file_name)[0] or UNKNOWN_MIME
     return Request(method, where, Upload(parameter, content, part.file_name, mime))
 
 
 def _kind(kind: str, content: bytes) -> tuple[str, str]:
     """What Telegram would not take as a picture or voice message goes as a document."""
-    if kind == "image" and len(content) <= LARGEST_PHOTO:
+    if kind == "image" and len(content) <= LARGEST_PHOTO and _is_photo(content):
         return "sendPhoto", "photo"
     if kind == "voice" and content.startswith(OGG):
         return "sendVoice", "voice"
     return "sendDocument", "document"
+
+
+def _is_photo(content: bytes) -> bool:
+    is_webp = content[:4] == b"RIFF" and content[8:12] == b"WEBP"
+    return is_webp or content.startswith((PNG, JPEG))
