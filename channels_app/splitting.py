@@ -13,6 +13,9 @@ _FENCE = re.compile(
     re.MULTILINE,
 )
 _BREAKS = ("\n\n", "\n", "。", "！", "？", ". ", "! ", "? ", "，", ", ", " ")
+_EMPTY_SIGNS = (
+    "\u2800\u3164\ufffc"  # a Braille cell without dots, a Korean filler, the place of an object
+)
 _JOINER = "\u200d"
 _TONES = "".join(map(chr, range(0x1F3FB, 0x1F400)))  # of skin, behind the emoji they colour
 _FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))  # two of them make a flag
@@ -51,7 +54,10 @@ def units(text: str) -> int:
 def is_blank(text: str) -> bool:
     """Does it show nothing? Platforms refuse a text of spaces, zero-width ones included."""
     return all(
-        character.isspace() or unicodedata.category(character) in ("Cf", "Cc") for character in text
+        character.isspace()
+        or character in _EMPTY_SIGNS
+        or unicodedata.category(character) in ("Cf", "Cc")
+        for character in text
     )
 
 

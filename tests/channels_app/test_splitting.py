@@ -183,6 +183,8 @@ def test_it_leaves_out_a_part_that_would_show_nothing(blank):
     assert [visible(part) for part in parts] == ["before", "after"]
 
 
-@pytest.mark.parametrize("text", ["", " \n\n ", "\u200b", "  \n\u200b", "\ufeff\u2060\u00ad"])
+@pytest.mark.parametrize(
+    "text", ["", " \n\n ", "\u200b", "  \n\u200b", "\ufeff\u2060\u00ad", "\u2800\u3164\ufffc"]
+)
 def test_it_makes_nothing_of_a_blank_text(text):
     assert split_text(text, 4096) == []
