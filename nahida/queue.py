@@ -17,6 +17,7 @@ RUN_LANE = "nahida.tasks.run_lane"
 DELIVER = "nahida.tasks.deliver"
 BEAT = "nahida.tasks.beat"
 SWEEP = "nahida.tasks.sweep"
+RUN_OPERATION = "nahida.tasks.run_operation"
 
 
 class _TableAtHand(ORM):  # type: ignore[misc]  # it has no types

@@ -15,6 +15,7 @@ from django_q.models import OrmQ
 from channels_app.clock import DbNow
 from channels_app.models import Delivery, DeliveryState
 from nahida.ops.health import SILENT_AFTER_S, heartbeats, stalled_for
+from nahida.ops.models import Operation
 from nahida.ops.supervisor import Program, stall_reason
 from sessions_app.lanes import LEASE
 from sessions_app.models import Lane
@@ -50,6 +51,7 @@ def forget_wake_ups() -> None:
     Lane.objects.filter(wake_at__isnull=False, woken_at__isnull=False).update(woken_at=None)
     waiting = Delivery.objects.filter(state=DeliveryState.PENDING, woken_at__isnull=False)
     waiting.update(woken_at=None)
+    Operation.objects.filter(wake_at__isnull=False).update(woken_at=None)
 
 
 def serve_sickness(uptime: float) -> str:
@@ -106,12 +108,13 @@ def unacknowledged(uptime: float) -> int:
 
 
 def busy_workers() -> int:
-    """Count the live leases: each is held by a worker that works. Two queries."""
+    """Count the live leases: each is held by a worker that works. Three queries."""
     alive = {"token__isnull": False, "lease_until__gt": DbNow()}
     sending = (DeliveryState.CLAIMED, DeliveryState.SENDING)
     return (
         Lane.objects.filter(**alive).count()
         + Delivery.objects.filter(state__in=sending, **alive).count()
+        + Operation.objects.filter(**alive).count()
     )
 
 

@@ -2,6 +2,7 @@
 
 from channels_app import outbox
 from nahida import queue
+from nahida.ops import operations
 from sessions_app import lanes
 
 MOST_AT_ONCE = 200
@@ -13,3 +14,5 @@ def tick() -> None:
         queue.wake(queue.RUN_LANE, lane_id)
     for delivery_id in outbox.wake_due(MOST_AT_ONCE):
         queue.wake(queue.DELIVER, delivery_id)
+    for operation_id in operations.wake_due(MOST_AT_ONCE):
+        queue.wake(queue.RUN_OPERATION, operation_id)
