@@ -3,7 +3,8 @@
 from nahida.agent import delivery, turns
 from nahida.agent.model import chain_for
 from nahida.gateway import idempotency, oneoff
-from nahida.ops import heartbeat, retention, ticker
+from nahida.legacy import long_work
+from nahida.ops import heartbeat, operations, retention, ticker
 
 
 def run_lane(lane_id: int) -> None:
@@ -12,6 +13,10 @@ def run_lane(lane_id: int) -> None:
 
 def deliver(delivery_id: int) -> None:
     delivery.deliver(delivery_id)
+
+
+def run_operation(operation_id: int) -> None:
+    operations.run(operation_id, works=long_work.WORKS)
 
 
 def beat() -> None:

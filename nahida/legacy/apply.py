@@ -1,7 +1,7 @@
 """Applying decided records, one by one: each wholly or not at all, and a failed one leaves the others be (DESIGN 8.5)."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -108,8 +108,3 @@ def _leave_open(pk: int, what: str, reason: str, *, who: str) -> Outcome:
     note(record, what, who=who, reason=reason)
     record.save(update_fields=["reason", "history"])
     return Outcome(record.old_key, what, reason=reason)
-
-
-def apply_all(pks: Iterable[int], *, who: str, allows: bool) -> Iterator[Outcome]:
-    for pk in pks:
-        yield apply_record(pk, who=who, allows=allows)

@@ -3,8 +3,9 @@
 Each returns the result of the record. What does not come out as it was planned raises, and nothing stays of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from django.db.models import F, Max, Min
@@ -57,13 +58,17 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A record that is being applied. `log` is what its history tells beside the result."""
+    """A record that is being applied. `log` is what its history tells beside the result.
+
+    `after` is done when its own changes are kept: those of other records come later, and are taken back before.
+    """
 
     record: MigrationLog
     ledger: Ledger
     who: str
     allows: bool
     log: dict[str, Any] = field(default_factory=dict)
+    after: list[Callable[[], None]] = field(default_factory=list)
 
     @property
     def planned(self) -> dict[str, Any]:
@@ -83,6 +88,8 @@ def do(record: MigrationLog, *, who: str, allows: bool) -> str:
     with Ledger(record) as ledger:
         act = Act(record, ledger, who, allows)
         result = _ACTS[deed](act) if deed in _ACTS else _refuse(act)
+    for step in act.after:
+        step()
     close(record, result, who=who, **act.log)
     return result
 
@@ -122,10 +129,8 @@ def _rename(act: Act) -> str:
     if act.record.subject_pk is None:
         _settle_jobs(act, ground, renames=True)
         return RENAMED
-    result = _move(act, wanted, ground)
-    for child in children:
-        _take_along(act, child, ground)
-    return result
+    act.after.extend(partial(_take_along, act, child, ground) for child in children)
+    return _move(act, wanted, ground)
 
 
 def _move(act: Act, wanted: SessionKey, ground: Ground) -> str:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nahida.legacy.apply import Outcome
 from nahida.legacy.gather import KIND
 from nahida.legacy.proposals import (
     COUNTS,
@@ -62,6 +63,13 @@ def tell(record: MigrationLog) -> Iterator[str]:
         yield f"    reason      {shown(record.reason)}"
     if not record.result and not decided(record):
         yield f"    advice      {ADVICE[record.recommendation]}"
+
+
+def told(outcome: Outcome) -> str:
+    """Tell in a line what came of a record."""
+    new = f" -> {shown(outcome.new_key)}" if outcome.new_key else ""
+    reason = f": {shown(outcome.reason)}" if outcome.reason else ""
+    return f"{outcome.result:<14} {shown(outcome.old_key)}{new}{reason}"
 
 
 def shown(text: str) -> str:

@@ -28,7 +28,7 @@ def fates(record: MigrationLog, *, renames: bool) -> Iterator[tuple[CronJob, str
         if job is None:
             raise RowsChangedError(f"job {fate['id']} is gone")
         told = by_job(job.imported_key, job.imported)
-        if _is_tied(job):
+        if is_tied(job):
             yield job, "", ""
         elif fate["outcome"] == RETARGET and (renames or fate["chat_address"] == told):
             yield job, fate["chat_address"], ""
@@ -58,7 +58,7 @@ def _off(why: str) -> dict[str, Any]:
     return {"active": False, "paused_reason": why[:300], "last_error": why}
 
 
-def _is_tied(job: CronJob) -> bool:
+def is_tied(job: CronJob) -> bool:
     """Is there nothing to do any more? A typed chat of the old bot's own still lacks its next instant."""
     has_chat = job.chat is not None and job.chat.address.typed
     return has_chat and (job.next_fire_at is not None or not job.active)

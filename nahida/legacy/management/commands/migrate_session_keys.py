@@ -4,10 +4,17 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from nahida.legacy.acts import inspect, review, status
+from nahida.legacy.acts import apply, inspect, repair_cron, revert, review, status
 from nahida.legacy.decide import operator
 
-ACTS = {"inspect": inspect, "review": review, "status": status}
+ACTS = {
+    "inspect": inspect,
+    "review": review,
+    "apply": apply,
+    "repair-cron": repair_cron,
+    "revert": revert,
+    "status": status,
+}
 
 
 class Command(BaseCommand):
