@@ -10,7 +10,16 @@ from telegramify_markdown import MessageEntity, RenderConfig
 from telegramify_markdown.converter import convert_with_segments
 
 from channels_app.markdown import formulas, links, tables
-from channels_app.markdown.marked import BLOCK_OF_CODE, ORDER, Edit, Marked, Span, edited, in_order
+from channels_app.markdown.marked import (
+    BLOCK_OF_CODE,
+    ORDER,
+    TABLE,
+    Edit,
+    Marked,
+    Span,
+    edited,
+    in_order,
+)
 from channels_app.markdown.preparing import prepared
 from channels_app.markdown.signs import SIGNS, typed
 
@@ -21,22 +30,18 @@ _MOST_GROWTH = 30
 
 def render(text: str) -> Marked:
     """Return a text as it will be seen. It may raise anything: the parser is not ours."""
-    marked = _with_tables(*_converted(prepared(text)))
+    marked = _with_tables(_apart(_converted(prepared(text))))
     return _typed(links.restored(formulas.shown_in(marked)))
 
 
-def _converted(text: str) -> tuple[Marked, list[Span]]:
-    """Return the text and which of its blocks of code are tables."""
+def _converted(text: str) -> Marked:
     converted, entities, segments = convert_with_segments(
         text, latex_escape=False, config=_config()
     )
     if len(converted) > _LONGEST_BESIDES + _MOST_GROWTH * len(text):
         raise ValueError("lists in lists by the thousand are nothing but indentation")
-    places = _places(converted)
-    code = {segment.text_start for segment in segments}
-    spans = in_order(_spans(entities, places))
-    is_table = [span for span in spans if span.type == BLOCK_OF_CODE and span.start not in code]
-    return Marked(converted, spans), is_table
+    code = {segment.utf16_start for segment in segments}
+    return Marked(converted, in_order(_spans(entities, _places(converted), code=code)))
 
 
 def _config() -> RenderConfig:
@@ -61,12 +66,20 @@ def _places(text: str) -> dict[int, int]:
     return places | {unit: len(text)}
 
 
-def _spans(entities: Iterable[MessageEntity], places: dict[int, int]) -> Iterator[Span]:
+def _spans(
+    entities: Iterable[MessageEntity], places: dict[int, int], *, code: set[int]
+) -> Iterator[Span]:
+    """Say what is marked, and which blocks are none of `code` but tables."""
     for entity in entities:
         if entity.type in ORDER:  # others are headings, underlined beside being bold
-            start, end = places[entity.offset], places[entity.offset + entity.length]
-            url, language = typed(entity.url or ""), _language(entity.language)
-            yield Span(start, end, entity.type, url, language)
+            is_table = entity.type == BLOCK_OF_CODE and entity.offset not in code
+            yield Span(
+                places[entity.offset],
+                places[entity.offset + entity.length],
+                TABLE if is_table else entity.type,
+                typed(entity.url or ""),
+                _language(entity.language),
+            )
 
 
 def _language(info: str | None) -> str:
@@ -75,12 +88,27 @@ def _language(info: str | None) -> str:
     return word[0] if word else ""
 
 
-def _with_tables(text: Marked, found: list[Span]) -> Marked:
+def _apart(text: Marked) -> Marked:
+    """Put blocks on lines of their own: in a list the library lets the next paragraph follow at once."""
+    blocks = [span for span in text.spans if span.type in (BLOCK_OF_CODE, TABLE)]
+    borders = sorted({place for span in blocks for place in (span.start, span.end)})
+    return edited(
+        text,
+        [
+            Edit(place, place, Marked("\n"))
+            for place in borders
+            if 0 < place < len(text.text) and "\n" not in text.text[place - 1 : place + 1]
+        ],
+    )
+
+
+def _with_tables(text: Marked) -> Marked:
+    found = [span for span in text.spans if span.type == TABLE]
     edits = [
         Edit(span.start, span.end, tables.laid_out(text.text[span.start : span.end]))
         for span in found
     ]
-    others = tuple(span for span in text.spans if span not in found)
+    others = tuple(span for span in text.spans if span.type != TABLE)
     return edited(Marked(text.text, others), edits)
 
 

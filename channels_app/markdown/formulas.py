@@ -19,7 +19,7 @@ _FORMULA = re.compile(
 _MATHEMATICAL = re.compile(
     r"\\[A-Za-z]|[\^=<>≤≥]|(?<![A-Za-z])[A-Za-z]_|^\s*\|?[A-Za-z]\|?(\([\w, ]+\))?\s*$"
 )
-_MONEY = re.compile(r"\d[\d.,]*(?![\d.,\\^_{}=A-Za-z])")
+_PROSE = re.compile("[\u3001-\u9fff\uff01-\uff60¥€£]")  # between two sums of money
 _QUOTED = re.compile(r"[ \t]*>[ \t>]*")
 _MARKED = re.compile(f"{FORMULA}([^{FORMULA_END}]*){FORMULA_END}")
 _helper = LatexToUnicodeHelper()
@@ -44,9 +44,9 @@ def shown_in_cell(text: str) -> str:
 def _is_mathematical(match: re.Match[str]) -> bool:
     if match["dollars"]:
         return True
-    if match["dollar"] and _MONEY.match(match["dollar"]):
-        return False
-    return bool(_MATHEMATICAL.search(_body(match)))
+    body = _body(match)
+    is_prose = match["dollar"] and _PROSE.search(body) and "\\text" not in body
+    return bool(_MATHEMATICAL.search(body)) and not is_prose
 
 
 def _mark(match: re.Match[str]) -> str:

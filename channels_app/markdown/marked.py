@@ -8,7 +8,8 @@ BLOCK_OF_CODE = "pre"
 CODE = (BLOCK_OF_CODE, "code")
 LINK = "text_link"
 QUOTE = "blockquote"
-ORDER = (QUOTE, LINK, "bold", "italic", "strikethrough", *CODE)
+TABLE = "table"  # until it is laid out
+ORDER = (QUOTE, LINK, "bold", "italic", "strikethrough", *CODE, TABLE)
 
 
 @dataclass(frozen=True, slots=True)

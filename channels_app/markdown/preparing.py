@@ -25,8 +25,12 @@ _DEFINITION = re.compile(
     r"(?P<definition>\[(?P<label>(?:[^\[\]\\]|\\.){1,999})\]:[ \t]*(?P<target>\S*))",
     re.MULTILINE | re.DOTALL,
 )
+# What of a web address could be read as italic.
+_BARE_URL = re.compile(r"https?://(?:(?![<>*()\[\]|])[!-~])*[A-Za-z0-9/]")
 _URL = r"https?://(?:[^\s()<>|]|\([^\s()<>|]*\))+"
 _LINE_OF_TABLE = re.compile(r"^.*\|.*$", re.MULTILINE)
+_CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
+_BAR = re.compile(r"(?<!\\)\|")
 _LINK = re.compile(rf"(?P<sign>!?)\[(?P<label>[^\[\]\n|]*)\]\((?P<url>{_URL})\)")
 _LINK_WITHOUT_LABEL = re.compile(rf"(?P<sign>!?)\[(?P<label>\s*)\]\((?P<url>{_URL})\)")
 
@@ -35,7 +39,8 @@ def prepared(text: str) -> str:
     text = formulas.marked(without_signs(text))
     text = _MARKS.sub(_beside_punctuation, text)
     text = _TIMES.sub(protected("*"), text)
-    text = _LINE_OF_TABLE.sub(lambda line: _LINK.sub(_kept_link, line[0]), text)
+    text = _BARE_URL.sub(lambda url: url[0].replace("_", protected("_")), text)
+    text = _LINE_OF_TABLE.sub(_without_loss, text)
     text = _LINK_WITHOUT_LABEL.sub(_kept_link, text)
     return _ESCAPE_OR_SIGN.sub(_as_typed, _with_definitions(text))
 
@@ -62,15 +67,22 @@ def _is_punctuation(character: str) -> bool:
     return bool(character) and unicodedata.category(character)[0] in "PS"
 
 
+def _without_loss(line: re.Match[str]) -> str:
+    """Keep what is lost in tables: links, and what stands behind a bar in code, which would begin another cell."""
+    text = _CODE.sub(lambda code: _BAR.sub(protected("|"), code[0]), line[0])
+    return _LINK.sub(_kept_link, text)
+
+
 def _kept_link(link: re.Match[str]) -> str:
-    """In a table the library keeps no links, and a link without a label it keeps nowhere."""
+    """Put a link where the library does not see it. One without a label it keeps nowhere."""
     begin = IMAGE if link["sign"] else LINK
     return f"{begin}{link['label']}{LINK_URL}{protected(link['url'])}{LINK_END}"
 
 
 def _with_definitions(text: str) -> str:
     """`[1]: https://…` is not shown in Markdown: that is lost unless a label refers to it, as in [label][1]."""
-    if all(_is_used(definition, text.lower()) for definition in _DEFINITION.finditer(text)):
+    used_in = text.lower()
+    if all(_is_used(definition, used_in) for definition in _DEFINITION.finditer(text)):
         return text
     return _DEFINITION.sub(rf"\g<before>{NOTHING}\g<definition>", text)
 

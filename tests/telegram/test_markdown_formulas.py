@@ -12,6 +12,8 @@ class FormulaTests(MarkdownCase):
             (r"\[\sum_{i=1}^{n} i = \frac{n(n+1)}{2}\]", "∑ᵢ₌₁ⁿ i = (n(n+1))/2"),
             ("$$\n\\int_0^1 x^2 \\, dx\n$$", "∫₀¹ x² dx"),
             ("**$x^2$**的", "x²的"),
+            ("$1 + 1 = 2$ 且 $0 < x < 1$", "1 + 1 = 2 且 0 < x < 1"),
+            (r"$x > 0 \text{，若 } y$", "x > 0 ，若 y"),
             ("> $$\n> a_1 * b_1 * c_1\n> $$", "a₁ * b₁ * c₁"),
         ]:
             with self.subTest(text):
@@ -29,6 +31,7 @@ class FormulaTests(MarkdownCase):
             "$HOME/bin:$PATH and ${A}/${B}",
             "$FOO_BAR/$BAZ",
             "US$5-10/US$20",
+            "原价$5=¥35，现价更低$",
         ]:
             with self.subTest(text):
                 self.assertEqual(self.show_one(text).text, text)

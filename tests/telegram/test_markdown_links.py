@@ -26,6 +26,12 @@ class LinkTests(MarkdownCase):
             with self.subTest(text):
                 self.assertEqual(self.links(text), [url])
 
+    def test_it_leaves_bare_addresses_as_they_are(self):
+        for url in ["https://a.b/_x_/y_z", "https://a.b/?q=_&c=_d_#_e_f", "http://a.b/~~x~y"]:
+            with self.subTest(url):
+                self.assertEqual(self.show_one(f"see {url} ok").text, f"see {url} ok")
+                self.assertEqual(self.links(f"[x]({url})"), [url])
+
     def test_it_links_code(self):
         self.assertEqual(self.marks("[`f()`](https://a.b)"), [("text_link", "f()")])
 

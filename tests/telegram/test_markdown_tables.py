@@ -35,6 +35,12 @@ class TableTests(MarkdownCase):
 
         self.assertEqual(marks, [("bold", "name: x"), ("text_link", "docs")])
 
+    def test_it_keeps_bars_in_code(self):
+        text = "| type | b |\n|---|---|\n| `str | None` | `a\\|b` |\n| `` ` | ` `` | c |"
+        part = self.show_one(text)
+
+        self.assertEqual(part.text.split("\n")[2:], ["str | None | a|b", "` | `      | c"])
+
     def test_it_breaks_lines_in_a_cell(self):
         part = self.show_one("| a | b |\n|---|---|\n| 1 | x<br>y |")
 

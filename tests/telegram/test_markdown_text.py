@@ -85,6 +85,9 @@ class TypedTests(MarkdownCase):
             with self.subTest(text):
                 self.assertEqual(self.show_one(text).text, text)
 
+    def test_it_has_no_use_for_code_points_that_unicode_gives_to_nobody(self):
+        self.assertEqual(self.show_one("a\ufdd0b\U0001fffe\U0002ffffc").text, "abc")
+
     def test_it_replaces_what_cannot_be_sent(self):
         self.assertEqual(self.show_one("a\ud800b\x00c").text, "a\ufffdbc")
 
@@ -126,6 +129,11 @@ class BlockTests(MarkdownCase):
         self.assertEqual(
             part.markup, [{"type": "pre", "offset": 0, "length": len(code), "language": "python"}]
         )
+
+    def test_it_keeps_blocks_in_a_list_apart_from_what_follows(self):
+        text = "1. run:\n\n   ```sh\n   ls\n   ```\n\n   then\n\n   | a |\n   |---|\n   | 1 |\n\n   end\n2. two"
+
+        self.assertEqual(self.show_one(text).text, "1. run:\nls\nthen\n\na\n-\n1\nend\n2. two")
 
     def test_it_keeps_code_in_a_quote(self):
         self.assertEqual(
