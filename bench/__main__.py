@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from bench import chaos, turns
-from bench.site import BROKERS, Broker, MissingError
+from bench.site import BROKERS, WIRES, Broker, MissingError
 
 
 def main() -> int:
@@ -27,6 +27,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     siege = commands.add_parser("chaos", help="kill -9 of every process in turn")
     siege.add_argument("--rounds", type=int, default=200)
     siege.add_argument("--seed", type=int, default=1)
+    siege.add_argument("--wire", choices=WIRES, default="plain", help="how people write")
     siege.set_defaults(together=True)
     pace = commands.add_parser("turns", help="messages and turns per second, latency, memory")
     pace.add_argument("--repeats", type=int, default=3)
@@ -38,7 +39,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def act(options: argparse.Namespace, broker: Broker) -> bool:
     if options.command == "chaos":
-        return chaos.run(broker, rounds=options.rounds, seed=options.seed)
+        return chaos.run(broker, wire=options.wire, rounds=options.rounds, seed=options.seed)
     return turns.run(broker, repeats=options.repeats)
 
 

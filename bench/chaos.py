@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from bench.processes import Family
-from bench.site import Broker, Site, eventually
+from bench.site import Broker, Site, Wire, eventually
 from bench.victims import AT_WORK, KINDS, TAKES_CLUSTER_DOWN
 
+# Telegram tells groups by the sign of their numbers.
 CHATS = (
     *(f"bench:private:{number}" for number in range(1, 6)),
-    *(f"bench:group:{number}" for number in range(1, 4)),
-    "bench:group:1:topic:7",
+    *(f"bench:group:-{number}" for number in range(1, 4)),
+    "bench:group:-1:topic:7",
 )
 STALL_S = 5
 ASKING_S = 0.2
@@ -98,10 +99,10 @@ def is_something_due() -> bool:
     return MemoryTurn.objects.unfinished().exists()
 
 
-def run(broker: Broker, *, rounds: int, seed: int) -> bool:
+def run(broker: Broker, *, wire: Wire, rounds: int, seed: int) -> bool:
     """Print how it went; True if no promise was broken."""
     started = time.monotonic()
-    with Site(broker, stall_s=STALL_S) as site:
+    with Site(broker, wire=wire, stall_s=STALL_S) as site:
         from bench.verdict import is_quiet, judge
 
         site.model.post("/delay", {"seconds": ASKING_S})
@@ -122,7 +123,9 @@ def run(broker: Broker, *, rounds: int, seed: int) -> bool:
         faults.append(f"the supervisor ended with {code}")
     faults += [f"process {pid} outlived the supervisor" for pid in orphans]
 
-    print(f"chaos, {broker}: {rounds} rounds in {time.monotonic() - started:.0f} s, seed {seed}")
+    print(
+        f"chaos, {broker}, {wire}: {rounds} rounds in {time.monotonic() - started:.0f} s, seed {seed}"
+    )
     print(f"  {'killed':<16}{'times':>6}{'next answer after, median':>28}{'longest':>10}")
     for kind, seconds in siege.back_after.items():
         print(f"  {kind:<16}{len(seconds):>6}{median(seconds):>26.1f} s{max(seconds):>8.1f} s")

@@ -28,13 +28,15 @@ class Exchange(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._dispatch()
 
-    def _dispatch(self) -> None:
-        url = urlsplit(self.path)
-        self.query: Query = dict(parse_qsl(url.query))
+    def read(self) -> None:
+        self.query: Query = dict(parse_qsl(urlsplit(self.path).query))
         length = int(self.headers.get("Content-Length") or 0)
         self.body: Any = json.loads(self.rfile.read(length)) if length else None
+
+    def _dispatch(self) -> None:
+        self.read()
         try:
-            self.routes[url.path](self)
+            self.routes[urlsplit(self.path).path](self)
         except OSError:  # the client was killed
             self.close_connection = True
 

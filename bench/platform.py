@@ -71,14 +71,20 @@ def hand_updates(exchange: Exchange) -> None:
 
 
 def take_send(exchange: Exchange) -> None:
+    if number := take_text(exchange, exchange.body):
+        exchange.answer({"message_id": str(number)})
+
+
+def take_text(exchange: Exchange, message: dict[str, Any]) -> int | None:
+    """Keep what the bot writes, and return its number; None if the bot died before it was wholly there."""
     with outbox.open.during(exchange.port):
         time.sleep(outbox.delay["before"])
         if exchange.client_has_left():  # as if the request had never been whole
             exchange.close_connection = True
-            return
-        number = outbox.keep(exchange.body)
+            return None
+        number = outbox.keep(message)
         time.sleep(outbox.delay["after"])
-    exchange.answer({"message_id": str(number)})
+    return number
 
 
 def set_delay(exchange: Exchange) -> None:

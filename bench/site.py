@@ -39,14 +39,25 @@ base_url = "{model}/v1"
 model = "instant"
 
 [channels.bench]
-kind = "bench.channel.PlatformChannel"
-url = "{platform}"
+{channel}
 open = true
 
 [workers]
 count = {workers}
 stall_s = {stall_s}
 """
+
+
+# What people write by: the module that plays it, and how the bot is told of it.
+Wire = Literal["plain", "telegram"]
+WIRES: dict[Wire, tuple[str, str]] = {
+    "plain": ("bench.platform", 'kind = "bench.channel.PlatformChannel"\nurl = "{url}"'),
+    "telegram": (
+        "bench.telegram",
+        'kind = "telegram"\nbase_url = "{url}"\ntoken_env = "BENCH_TOKEN"\n'
+        "private_pace_s = 0\ngroup_pace_s = 0",
+    ),
+}
 
 
 class MissingError(Exception):
@@ -59,20 +70,26 @@ class Site:
     Entering sets this process's environment, so that Django here looks at the same database: one site a process.
     """
 
-    def __init__(self, broker: Broker, *, workers: int = 4, stall_s: int = 60) -> None:
+    def __init__(
+        self, broker: Broker, *, wire: Wire = "plain", workers: int = 4, stall_s: int = 60
+    ) -> None:
         self.broker = broker
         self.workers = workers
         self.data = Path(tempfile.mkdtemp(prefix="nahida-bench-"))
         self.log = self.data / "log"
         self.port = _free_port()
-        self.platform = Remote("bench.platform")
+        module, channel = WIRES[wire]
+        self.platform = Remote(module)
         self.model = Remote("bench.model")
         self.supervisor: subprocess.Popen[bytes] | None = None
         self.storage = _Storage(broker)
         config = self.data / "nahida.toml"
         config.write_text(
             CONFIG.format(
-                model=self.model.url, platform=self.platform.url, workers=workers, stall_s=stall_s
+                model=self.model.url,
+                channel=channel.format(url=self.platform.url),
+                workers=workers,
+                stall_s=stall_s,
             )
         )
         self.env = {
@@ -82,6 +99,7 @@ class Site:
             "NAHIDA_DATA_DIR": str(self.data),
             "NAHIDA_PORT": str(self.port),
             "NAHIDA_ROLE": "",
+            "BENCH_TOKEN": "1:bench",
             "NO_PROXY": "127.0.0.1",
             "DATABASE_URL": "",
             "REDIS_URL": "",

@@ -12,10 +12,13 @@ NO_SERVER = 3  # exit code
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("broker", ["orm", "redis"])
-def test_it_loses_and_doubles_nothing_under_kills(broker: str) -> None:
+@pytest.mark.parametrize(
+    ("broker", "wire"), [("orm", "plain"), ("redis", "plain"), ("redis", "telegram")]
+)
+def test_it_loses_and_doubles_nothing_under_kills(broker: str, wire: str) -> None:
     """Every message has one answer, the platform sees none twice, and what it may not have seen is listed."""
-    command = [sys.executable, "-m", "bench", "chaos", "--rounds", str(ROUNDS), "--broker", broker]
+    options = ["--rounds", str(ROUNDS), "--broker", broker, "--wire", wire]
+    command = [sys.executable, "-m", "bench", "chaos", *options]
 
     siege = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
