@@ -11,7 +11,7 @@ from channels_app.clock import DbNow
 from channels_app.messages import ChannelNews
 from channels_app.models import ChannelState
 
-LEASE = timedelta(seconds=30)
+LEASE = timedelta(seconds=15)  # a process that was killed leaves its channels unheard for so long
 NOTE_EVERY_S = 10.0  # a row written for each message would double what it costs to store one
 
 _noted_at: dict[str, float] = {}

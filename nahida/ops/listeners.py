@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 HEALTHY_S = 60.0  # a listener that ran so long was not broken when it started
-RENEW_EVERY_S = 10.0
-STAND_BY_S = 5.0
+RENEW_EVERY_S = 5.0
+STAND_BY_S = 2.0
 
 
 async def listen(stop: asyncio.Event) -> None:
