@@ -29,7 +29,7 @@ from channels_app.addresses import AddressError, ChatAddress
 from channels_app.clock import is_postgresql
 from channels_app.messages import storable
 from memory_app import embedding
-from memory_app.index import scope_word
+from memory_app.index import ITEMS, drop_traces, scope_word
 from memory_app.models import (
     DreamUndo,
     ItemStatus,
@@ -251,6 +251,7 @@ def forget(item_id: int, *, scope: Scope) -> MemoryItem:
         if item is None:
             raise MissingError(f"there is no item {item_id} in {scope}")
         _blank(item)
+        drop_traces(ITEMS)
         return item
 
 
@@ -260,6 +261,7 @@ def forget_all(*, scope: Scope) -> int:
         items = list(_kept(scope).order_by("pk").select_for_update())
         for item in items:
             _blank(item)
+        drop_traces(ITEMS)
         return len(items)
 
 
