@@ -4,6 +4,7 @@ from channels_app.addresses import ChatAddress, SessionKey
 from memory_app.items import NewItem, Stored, store
 from memory_app.models import ItemKind
 from memory_app.scopes import CHAT_SCOPE, Scope
+from sessions_app.models import Session
 
 ALICE = ChatAddress("fake", "private", "10001")
 GROUP = ChatAddress("fake", "group", "10001")
@@ -18,6 +19,11 @@ def scope(address: ChatAddress) -> Scope:
 
 def key(address: ChatAddress) -> SessionKey:
     return SessionKey(address)
+
+
+def session(address: ChatAddress) -> Session:
+    """Return the base session of a lane that has spoken."""
+    return Session.objects.get(key=str(key(address)))
 
 
 def remember(where: ChatAddress | Scope, content: str, **details: object) -> Stored:
