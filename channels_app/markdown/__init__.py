@@ -12,6 +12,7 @@ from telegramify_markdown.converter import convert_with_segments
 from channels_app.markdown import formulas, links, tables
 from channels_app.markdown.marked import (
     BLOCK_OF_CODE,
+    CODE,
     ORDER,
     TABLE,
     Edit,
@@ -21,7 +22,7 @@ from channels_app.markdown.marked import (
     in_order,
 )
 from channels_app.markdown.preparing import prepared
-from channels_app.markdown.signs import SIGNS, typed
+from channels_app.markdown.signs import LINE, SIGNS, typed
 
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 _LONGEST_BESIDES = 100_000  # characters
@@ -53,7 +54,7 @@ def _config() -> RenderConfig:
     symbol.image = f"{links.PICTURE} "
     symbol.task_completed, symbol.task_uncompleted = "☑", "☐"
     symbol.unordered_list_item = "•"
-    symbol.horizontal_rule = "———"
+    symbol.horizontal_rule = f"{LINE}———{LINE}"
     return config
 
 
@@ -113,9 +114,15 @@ def _with_tables(text: Marked) -> Marked:
 
 
 def _typed(text: Marked) -> Marked:
-    edits = [
-        Edit(place, place + 1, Marked(typed(character)))
-        for place, character in enumerate(text.text)
-        if character in SIGNS
-    ]
+    code = text.within(*CODE)
+    edits = []
+    for place, character in enumerate(text.text):
+        if character in SIGNS:
+            breaks = character == LINE and not code[place] and _is_in_a_line(text.text, place)
+            edits.append(Edit(place, place + 1, Marked("\n" if breaks else typed(character))))
     return edited(text, edits)
+
+
+def _is_in_a_line(text: str, place: int) -> bool:
+    before, behind = text[max(place - 1, 0) : place], text[place + 1 : place + 2]
+    return not any(beside in ("", LINE) or beside.isspace() for beside in (before, behind))

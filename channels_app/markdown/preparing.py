@@ -6,6 +6,7 @@ import unicodedata
 from channels_app.markdown import formulas
 from channels_app.markdown.signs import (
     IMAGE,
+    LINE,
     LINK,
     LINK_END,
     LINK_URL,
@@ -14,6 +15,7 @@ from channels_app.markdown.signs import (
     without_signs,
 )
 
+_HEADING = re.compile(r"^(?P<before>[ \t>*+\-\d.)]*#{1,6}[ \t]+)(?P<title>\S.*)$", re.MULTILINE)
 # Bold and struck-through text, whose marks must not touch punctuation in Markdown: Chinese has no blank to stand between.
 _MARKS = re.compile(r"(?<![\\*~])(?:\*{2,3}|~~)(?![*~])")
 _CHINESE_MARKS = "“”‘’…—·"
@@ -37,12 +39,24 @@ _LINK_WITHOUT_LABEL = re.compile(rf"(?P<sign>!?)\[(?P<label>\s*)\]\((?P<url>{_UR
 
 def prepared(text: str) -> str:
     text = formulas.marked(without_signs(text))
+    text = _HEADING.sub(_on_its_line, text)
     text = _MARKS.sub(_beside_punctuation, text)
     text = _TIMES.sub(protected("*"), text)
     text = _BARE_URL.sub(lambda url: url[0].replace("_", protected("_")), text)
     text = _LINE_OF_TABLE.sub(_without_loss, text)
     text = _LINK_WITHOUT_LABEL.sub(_kept_link, text)
     return _ESCAPE_OR_SIGN.sub(_as_typed, _with_definitions(text))
+
+
+def _on_its_line(heading: re.Match[str]) -> str:
+    """In a list the library lets a heading follow what is above it, and be followed, on the same line."""
+    title = heading["title"].rstrip()
+    shown = title.rstrip("#")
+    if not shown.endswith((" ", "\t")):
+        shown = title
+    return (
+        f"{heading['before']}{LINE}{shown.rstrip()}{LINE}{heading['title'][len(shown.rstrip()) :]}"
+    )
 
 
 def _beside_punctuation(marks: re.Match[str]) -> str:

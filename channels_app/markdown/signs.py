@@ -7,6 +7,7 @@ in code as elsewhere: nothing here needs to know where code begins.
 import string
 
 NOTHING = "\U0001fffe"
+LINE = "\U0005fffe"  # a line begins or ends here
 FORMULA = "\U0001ffff"  # the formula is protected and follows, with another of these behind it
 FORMULA_END = "\U0002fffe"
 LINK = "\U0002ffff"  # of [label](url), where the library would lose the url
@@ -16,6 +17,7 @@ LINK_END = "\U0004fffe"
 
 _TYPED = {
     NOTHING: "",
+    LINE: "",
     FORMULA: "",
     FORMULA_END: "",
     LINK: "[",

@@ -10,6 +10,7 @@ class FormulaTests(MarkdownCase):
             (r"且 \(a_i \leq b\)。", "且 aᵢ ≤ b。"),
             ("设 $x$ 与 $f(x)$", "设 x 与 f(x)"),
             (r"\[\sum_{i=1}^{n} i = \frac{n(n+1)}{2}\]", "∑ᵢ₌₁ⁿ i = (n(n+1))/2"),
+            ("$$a + b$$", "a + b"),
             ("$$\n\\int_0^1 x^2 \\, dx\n$$", "∫₀¹ x² dx"),
             ("**$x^2$**的", "x²的"),
             ("$1 + 1 = 2$ 且 $0 < x < 1$", "1 + 1 = 2 且 0 < x < 1"),
@@ -53,6 +54,6 @@ class FormulaTests(MarkdownCase):
                 self.assertEqual(self.show_one(f"`{code}`").text, code)
 
     def test_it_shows_what_it_cannot_read_as_typed(self):
-        for text in [r"$\frac{a}{b$", r"\(x^{2\)", r"$\begin{x}^2$", "$^$"]:
+        for text in [r"$\frac{a}{b$", r"\(x^{2\)", r"$\begin{x}^2$", "so $^$ is"]:
             with self.subTest(text):
                 self.assertEqual(self.show_one(text).text, text)

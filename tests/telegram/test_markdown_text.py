@@ -135,6 +135,18 @@ class BlockTests(MarkdownCase):
 
         self.assertEqual(self.show_one(text).text, "1. run:\nls\nthen\n\na\n-\n1\nend\n2. two")
 
+    def test_it_keeps_headings_and_rules_in_a_list_on_lines_of_their_own(self):
+        for text, shown in [
+            ("1. ### Title ###\n\n   text\n2. b", "1. Title\ntext\n2. b"),
+            ("- a\n  # h\n  # i\n  b", "• a\nh\ni\nb"),
+            ("- a\n\n  ---\n\n  b", "• a\n———\nb"),
+            ("> # h\n> b", "h\nb"),
+            ("# C# and F#", "C# and F#"),
+            ("```\n# comment\nx\n```", "# comment\nx"),
+        ]:
+            with self.subTest(text):
+                self.assertEqual(self.show_one(text).text, shown)
+
     def test_it_keeps_code_in_a_quote(self):
         self.assertEqual(
             self.marks("> see:\n> ```py\n> x\n> ```"), [("blockquote", "see:\nx"), ("pre", "x")]
