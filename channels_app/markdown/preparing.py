@@ -51,12 +51,9 @@ def prepared(text: str) -> str:
 def _on_its_line(heading: re.Match[str]) -> str:
     """In a list the library lets a heading follow what is above it, and be followed, on the same line."""
     title = heading["title"].rstrip()
-    shown = title.rstrip("#")
-    if not shown.endswith((" ", "\t")):
-        shown = title
-    return (
-        f"{heading['before']}{LINE}{shown.rstrip()}{LINE}{heading['title'][len(shown.rstrip()) :]}"
-    )
+    unclosed = title.rstrip("#")
+    shown = (unclosed if unclosed.endswith((" ", "\t")) else title).rstrip()
+    return f"{heading['before']}{LINE}{shown}{LINE}{heading['title'][len(shown) :]}"
 
 
 def _beside_punctuation(marks: re.Match[str]) -> str:

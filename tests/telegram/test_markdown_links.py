@@ -41,6 +41,7 @@ class LinkTests(MarkdownCase):
             ("[call](tel:+123)", "call (+123)"),
             ("[here](http://localhost:8000/x)", "here (http://localhost:8000/x)"),
             ("[files](ftp://a.b/c)", "files (ftp://a.b/c)"),
+            ("[port](http://a.b:70000)", "port (http://a.b:70000)"),
             (f"[long](https://a.b/{'x' * 2000})", f"long (https://a.b/{'x' * 2000})"),
             ("**[a@b.org](mailto:a@b.org)**", "a@b.org"),
         ]:

@@ -122,7 +122,10 @@ class BlockTests(MarkdownCase):
         self.assertEqual(entity["type"], "blockquote")
 
     def test_it_keeps_code_as_it_is_with_its_language(self):
-        code = '    if a < b || c:\n        x = "**[l](http://a.b)** $x^2$"  # <b>'
+        code = (
+            '    if a < b || c:\n        x = "**[l](http://a.b)** $x^2$"  # <b>\n'
+            "# [a](http://b.c_d) | ![](http://e.f)\n[1]: x\n2*3*4"
+        )
         part = self.show_one(f'```python title="x.py"\n{code}\n```')
 
         self.assertEqual(part.text, code)
