@@ -170,6 +170,22 @@ class Files(Table):
         return self.turn_mb * MB
 
 
+class Memory(Table):
+    recall_items: int = Field(default=8, ge=0, le=100)  # shown with a turn; 0: nothing is recalled
+    recall_tokens: int = Field(default=1_500, ge=100)  # of all of them together
+    embedding_model: str = ""  # none: memory is searched by keyword alone
+    embedding_url: WebUrl | Literal[""] = ""
+    embedding_api_key_env: str = ""
+    embedding_api_key: SecretStr = SecretStr("")  # filled like a model's
+    embedding_floor: float = Field(default=0.25, ge=0, lt=1)  # a cosine: below, it is unrelated
+
+    @model_validator(mode="after")
+    def _whole_endpoint(self) -> Self:
+        if bool(self.embedding_model) != bool(self.embedding_url):
+            raise ValueError("write both embedding_model and embedding_url, or neither")
+        return self
+
+
 class Workers(Table):
     count: int = Field(default=4, ge=1, le=64)
     stall_s: int = Field(default=60, ge=2)  # oldest unclaimed work may be this old before a restart
@@ -179,6 +195,7 @@ class Config(Table):
     site: Site = Site()
     agent: Agent = Agent()
     files: Files = Files()
+    memory: Memory = Memory()
     models: Mapping[str, Model]
     channels: Mapping[str, ChannelConfig] = {}
     workers: Workers = Workers()
@@ -249,6 +266,8 @@ class _Reader:
         workers = self._checked(Workers, self._part(raw, "workers"), "workers")
         agent = self._checked(Agent, self._part(raw, "agent"), "agent")
         files = self._checked(Files, self._part(raw, "files"), "files")
+        remembering = self._with_secrets(self._part(raw, "memory"), key="memory", model=Memory)
+        memory = self._checked(Memory, remembering, "memory")
         channels = self._channels(self._part(raw, "channels"))
         tables = self._part(raw, "models")
         models = self._models(tables)
@@ -260,12 +279,14 @@ class _Reader:
         assert workers is not None
         assert agent is not None
         assert files is not None
+        assert memory is not None
         prompt = agent.system_prompt.replace("{name}", site.name)
         agent = agent.model_copy(update={"system_prompt": prompt})
         return Config(
             site=site,
             agent=agent,
             files=files,
+            memory=memory,
             models=models,
             channels=channels,
             workers=workers,

@@ -17,6 +17,7 @@ from nahida.config import (
     Config,
     ConfigError,
     Files,
+    Memory,
     Model,
     Site,
     Workers,
@@ -87,6 +88,25 @@ def test_it_reads_secrets_from_the_environment(file: Path) -> None:
 
     assert config.models["main"].api_key.get_secret_value() == "sk-secret"
     assert "sk-secret" not in repr(config)
+
+
+def test_it_wants_an_endpoint_for_an_embedding_model(file: Path) -> None:
+    said = refused(file, '[memory]\nembedding_model = "m"')
+
+    assert "write both embedding_model and embedding_url, or neither" in said
+
+
+def test_it_reads_the_embedding_key_from_the_environment(file: Path) -> None:
+    text = """
+[memory]
+embedding_model = "m"
+embedding_url = "http://127.0.0.1:1/v1/"
+embedding_api_key_env = "EMBED_KEY"
+"""
+    memory = loaded(file, text, EMBED_KEY="abc").memory
+
+    assert memory.embedding_api_key.get_secret_value() == "abc"
+    assert memory.embedding_url == "http://127.0.0.1:1/v1"
 
 
 def test_it_lets_a_channel_class_check_its_table(file: Path) -> None:
@@ -227,6 +247,7 @@ def test_it_documents_only_what_loads(file: Path) -> None:
         (Example.tables["site"], Site.model_fields),
         (Example.tables["agent"], Agent.model_fields),
         (Example.tables["files"], Files.model_fields),
+        (Example.tables["memory"], Memory.model_fields.keys() - {"embedding_api_key"}),
         (Example.tables["workers"], Workers.model_fields),
         (Example.tables["models"]["main"], Model.model_fields.keys() - {"api_key", "local"}),
         (Example.tables["channels"]["name"], ChannelConfig.model_fields),
@@ -239,9 +260,10 @@ def test_it_documents_every_key(table: dict[str, object], keys: set[str]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "model"), [("agent", Agent()), ("files", Files()), ("workers", Workers())]
+    ("name", "model"),
+    [("agent", Agent()), ("files", Files()), ("memory", Memory()), ("workers", Workers())],
 )
-def test_it_documents_the_true_defaults(name: str, model: Agent | Files | Workers) -> None:
+def test_it_documents_the_true_defaults(name: str, model: Agent | Files | Memory | Workers) -> None:
     shown = {key: value for key, value in Example.tables[name].items() if isinstance(value, int)}
 
     assert shown == {key: getattr(model, key) for key in shown}
