@@ -42,7 +42,7 @@ def _refuse_if_any(record: MigrationLog, obstacles: Iterable[str]) -> None:
 def _later_records(record: MigrationLog) -> Iterator[str]:
     """Name the records that have since touched the same rows: they are taken back first."""
     others = MigrationUndo.objects.exclude(record=record).exclude(record__result=REVERTED)
-    for mine in record.undo.order_by("pk").iterator():
+    for mine in record.undo.order_by("pk"):
         overlapping = others.filter(
             model=mine.model,
             first_pk__lte=mine.last_pk,
@@ -65,8 +65,8 @@ def _share(mine: MigrationUndo, other: MigrationUndo) -> bool:
 
 
 def _obstacles(record: MigrationLog) -> Iterator[str]:
-    undo = record.undo.order_by("-pk").iterator()
-    for _, rows in groupby(undo, key=_one_row):
+    # Read at once: a cursor that is left open when this ends early would be closed in another transaction.
+    for _, rows in groupby(record.undo.order_by("-pk"), key=_one_row):
         yield from _put_back(list(rows))
 
 

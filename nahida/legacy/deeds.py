@@ -299,10 +299,13 @@ def _share_dreams(session: Session, into: Session, ledger: Ledger, *, is_new: bo
 def _check_turns(session: Session, targets: list[dict[str, Any]]) -> None:
     """Every turn is still one of the session, and goes where its own envelope does not contradict."""
     wanted = {pk: one["chat_address"] for one in targets for pk in one["turn_ids"]}
-    for line in lines_of(session.pk):
-        chat = wanted.pop(line.id, line.chat)
-        if line.chat and chat != line.chat:
-            raise RefusedError(f"turn {line.id} came from {line.chat} and cannot go to {chat}")
+    wrong = [
+        f"turn {line.id} came from {line.chat} and cannot go to {chat}"
+        for line in lines_of(session.pk)
+        if (chat := wanted.pop(line.id, line.chat)) != line.chat and line.chat
+    ]
+    if wrong:
+        raise RefusedError(wrong[0])
     if wanted:
         raise RefusedError(f"turn {min(wanted)} is not of {session.key} any more: inspect again")
 
