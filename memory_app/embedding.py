@@ -154,7 +154,7 @@ def reindex(model: str) -> VectorIndex:
                 "dimensions": None,
                 "token": None,
                 "wake_at": DbNow(),
-                "woken_at": DbNow(),
+                "woken_at": None,
                 "failures": 0,
                 "error": "",
             },

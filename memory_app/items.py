@@ -273,6 +273,23 @@ def find(item_id: int, *, scopes: Iterable[Scope]) -> MemoryItem | None:
     return None
 
 
+def rewrite_words() -> int:
+    """Write what is derived from the text of an item anew, in every scope; return how many items changed.
+
+    For after a change of the tokenizer, and for items that came from elsewhere.
+    """
+    changed = 0
+    for item in MemoryItem.objects.filter(status__in=_KEPT).order_by("pk").iterator(chunk_size=500):
+        words = {
+            "search_tokens": index_text(f"{item.title}\n{item.content}"),
+            "content_hash": content_hash(item.content),
+        }
+        if any(getattr(item, column) != value for column, value in words.items()):
+            same = MemoryItem.objects.filter(pk=item.pk, version=item.version)
+            changed += same.update(**words)
+    return changed
+
+
 _KEPT: Final = (ItemStatus.ACTIVE, ItemStatus.ARCHIVED, ItemStatus.SUPERSEDED)
 
 

@@ -18,6 +18,7 @@ DELIVER = "nahida.tasks.deliver"
 BEAT = "nahida.tasks.beat"
 SWEEP = "nahida.tasks.sweep"
 RUN_OPERATION = "nahida.tasks.run_operation"
+REFRESH_EMBEDDINGS = "nahida.tasks.refresh_embeddings"
 
 
 class _TableAtHand(ORM):  # type: ignore[misc]  # it has no types

@@ -1,6 +1,7 @@
 """Every entry point of the queue. Each takes a primary key, claims its row or finds nothing to do, and returns None."""
 
-from nahida.agent import delivery, turns
+from nahida import queue
+from nahida.agent import delivery, embeddings, turns
 from nahida.agent.model import chain_for
 from nahida.gateway import idempotency, oneoff
 from nahida.legacy import long_work
@@ -19,6 +20,11 @@ def run_operation(operation_id: int) -> None:
     operations.run(operation_id, works=long_work.WORKS)
 
 
+def refresh_embeddings(index_id: int) -> None:
+    if embeddings.refresh(index_id):
+        queue.wake(queue.REFRESH_EMBEDDINGS, index_id)
+
+
 def beat() -> None:
     heartbeat.beat("qcluster")
 
@@ -30,3 +36,4 @@ def sweep() -> None:
     oneoff.erase_old()
     idempotency.forget_old()
     retention.forget_old()
+    embeddings.keep()

@@ -47,6 +47,14 @@ class ChannelStateRow(Schema):
     detail: dict[str, Any] = Field(description="what the channel says of itself")
 
 
+class VectorState(Schema):
+    model: str = Field(description="empty: memory is searched by keyword alone")
+    dimensions: int | None
+    embedded: int
+    waiting: int = Field(description="remembered things without a vector yet; found by keyword")
+    problem: str
+
+
 class HealthReport(Schema):
     ok: bool
     version: str
@@ -55,6 +63,7 @@ class HealthReport(Schema):
     queue: QueueState | None
     heartbeats: list[HeartbeatState]
     channels: list[ChannelStateRow]
+    vectors: VectorState | None
     open_channels: list[str] = Field(description="channels on which every stranger is answered")
 
 
@@ -74,6 +83,7 @@ def report(request: HttpRequest) -> dict[str, Any]:
         "queue": facts.queue,
         "heartbeats": facts.heartbeats,
         "channels": facts.channels,
+        "vectors": facts.vectors,
         "open_channels": [channel.name for channel in facts.channels if channel.open],
     }
 

@@ -17,7 +17,9 @@ from redis.exceptions import RedisError
 from channels_app import outbox
 from channels_app.clock import DbNow
 from channels_app.models import ChannelState, Delivery, DeliveryState
+from memory_app.embedding import Status as VectorStatus
 from memory_app.models import MemoryTurn
+from nahida.agent import embeddings
 from nahida.ops.models import Heartbeat
 from sessions_app.models import Lane
 
@@ -74,6 +76,7 @@ class Health:
     queue: Queue | None = None
     heartbeats: list[Beat] = field(default_factory=list)
     channels: list[ChannelFacts] = field(default_factory=list)
+    vectors: VectorStatus | None = None
     problems: list[str] = field(default_factory=list)
 
 
@@ -82,9 +85,9 @@ def health() -> Health:
     state = database()
     if not state.ok:
         return Health(state, problems=[f"the database is unreachable ({state.error})"])
-    return Health(
-        state, queue(), heartbeats(), list(channels()), problems=list(_problems(heartbeats()))
-    )
+    beats, vectors = heartbeats(), embeddings.status()
+    problems = [*_problems(beats), *filter(None, [vectors.problem])]
+    return Health(state, queue(), beats, list(channels()), vectors, problems)
 
 
 def unready() -> list[str]:

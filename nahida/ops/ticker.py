@@ -1,6 +1,7 @@
 """One round of the ticker: wake what is due, end what nobody works on (DESIGN 5, R6). Any number may run."""
 
 from channels_app import outbox
+from memory_app import embedding
 from nahida import queue
 from nahida.ops import operations
 from sessions_app import lanes
@@ -16,3 +17,5 @@ def tick() -> None:
         queue.wake(queue.DELIVER, delivery_id)
     for operation_id in operations.wake_due(MOST_AT_ONCE):
         queue.wake(queue.RUN_OPERATION, operation_id)
+    for index_id in embedding.wake_due():
+        queue.wake(queue.REFRESH_EMBEDDINGS, index_id)
