@@ -35,8 +35,7 @@ def _end_of_first(text: Marked) -> int:
     fits = units(text.text[block.start : block.end]) <= LIMIT
     if fits and not is_blank(text.text[: block.start]):
         return _before_leads(text, block.start)
-    line = text.text.rfind("\n", max(block.start, most // 2), most)
-    return line + 1 if line > 0 else at
+    return at
 
 
 def _is_cut(span: Span, at: int) -> bool:
