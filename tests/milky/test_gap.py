@@ -3,6 +3,7 @@
 from channels_app.milky import history, listener
 from memory_app.models import MemoryTurn
 from tests.fakes.milky import faults
+from tests.fakes.milky.events import SELF
 from tests.milky.site import ALICE, GROUP, MilkySite
 
 DAY_S = 86_400
@@ -138,10 +139,26 @@ class GapTests(MilkySite):
 
         self.assertEqual(self.said(ALICE), ["hi", "bye"])
 
+    def test_it_asks_no_further_than_what_it_knows(self):
+        """Nothing is missing, though our own words were never reported."""
+        self.world.reports_self = False
+        self.hear(lambda: self.say(*self.numbered(1, 35)), self.has_heard(35))
+        for _ in range(5):
+            self.world.says("friend", 10001, SELF, "an answer")
+
+        self.hear(
+            lambda: bool(self.end.asked("get_history_messages")),
+            lambda: self.say("after"),
+            self.has_heard(36),
+        )
+
+        self.assertEqual(len(self.end.asked("get_history_messages")), 1)
+
     def test_it_believes_no_history_of_another_conversation(self):
         self.hear(lambda: self.say("before"), self.has_heard(1))
         stray = self.world.group_says(20001, 20002, "stray")["data"]
-        self.world.conversations["friend", 10001].messages[9] = {**stray, "message_seq": 9}
+        talk = self.world.conversations["friend", 10001]
+        talk.messages[2], talk.last_seq = {**stray, "message_seq": 2}, 2
 
         self.hear(lambda: self.say("after"), self.has_heard(2))
 

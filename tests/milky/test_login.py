@@ -1,12 +1,16 @@
 """An account that is logged out: a state with its reason and since when; what is to be sent waits, and nobody storms the end."""
 
+import asyncio
 from datetime import datetime, timedelta
+from unittest import mock
 
 from django.utils import timezone
 
+from channels_app.milky import listener
 from channels_app.models import Delivery, DeliveryState
 from nahida.agent import delivery
 from nahida.ops import health
+from tests.fakes.milky import events
 from tests.milky.site import ALICE, MilkySite
 
 
@@ -71,6 +75,26 @@ class LoginTests(MilkySite):
         )
 
         self.assertEqual(self.said(ALICE), ["hi", "are you there?"])
+
+    def test_it_gives_an_end_time_to_notice_that_the_account_is_offline(self):
+        """It says so before it knows it itself: asked at once, it would still answer."""
+        asked: list[int] = []
+        real_sleep = asyncio.sleep
+
+        async def sleep(seconds: float) -> None:
+            if seconds == listener.LOGIN_EVERY_S:
+                asked.append(len(self.end.asked("get_impl_info")))
+            await real_sleep(seconds)
+
+        self.hasten(listener, LOGIN_EVERY_S=0.0123)
+        with mock.patch.object(asyncio, "sleep", sleep):
+            self.hear(
+                lambda: self.end.emit(events.bot_offline()),
+                self.has_status("offline"),
+                lambda: len(self.end.asked("get_impl_info")) == 2,
+            )
+
+        self.assertEqual(asked, [1])
 
     def test_it_waits_for_an_account_that_was_never_logged_in(self):
         self.world.is_logged_in = False
