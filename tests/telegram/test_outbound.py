@@ -112,7 +112,8 @@ class AddressTests(OutboundCase):
                 self.assert_refused(address, "telegram:group:-77001")
 
     def test_it_sends_nothing_to_a_chat_without_a_type(self):
-        self.assert_refused(ChatAddress("telegram", "unknown", "5550001"))
+        for chat_id in ("5550001", "-77001"):
+            self.assert_refused(ChatAddress("telegram", "unknown", chat_id))
 
     def test_it_names_a_topic_that_is_none(self):
         for thread_id in ("abc", "0", "-1"):
