@@ -27,6 +27,8 @@ def recall(query: str, *, key: SessionKey, budget: int, vector: QueryVector | No
 
 def keep_receipts(hits: Sequence[Hit], *, turn: MemoryTurn) -> None:
     """Record which items an answer was given with, best match first. What was forgotten meanwhile leaves no record."""
+    if not hits:
+        return
     shown = MemoryItem.objects.filter(pk__in=[hit.item.pk for hit in hits])
     left = set(shown.exclude(status=ItemStatus.FORGOTTEN).values_list("pk", flat=True))
     RecallReceipt.objects.bulk_create(

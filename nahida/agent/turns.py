@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from django.conf import settings
@@ -20,9 +20,11 @@ from channels_app.models import Delivery
 from channels_app.splitting import is_blank
 from memory_app import toolcalls, turns
 from memory_app.models import MemoryTurn, ModelCall, TurnKind, TurnState
+from memory_app.recall import keep_receipts, recall
+from memory_app.search import Hit
 from memory_app.turns import Answer, Take
 from nahida import queue
-from nahida.agent import attachments, context, slash
+from nahida.agent import attachments, context, embeddings, slash
 from nahida.agent.context import Room
 from nahida.agent.loop import converse
 from nahida.agent.policy import least
@@ -132,6 +134,7 @@ class _Work:
     deadline: float
     text: str = ""
     drafted_at: float = 0.0
+    recalled: list[Hit] = field(default_factory=list)  # and shown to the model
 
     @classmethod
     def begin(cls, lane: Lane, token: uuid.UUID, take: Take, tools: Sequence[Tool]) -> "_Work":
@@ -193,12 +196,14 @@ class _Work:
         self._commit(compose, staged=scope)
 
     def _ask(self, model: Model, scope: TurnScope) -> Reply:
+        hits = self._recall()
         room = Room(
             history=min(settings.NAHIDA.agent.history_tokens, model.context_tokens // 2),
             files=model.context_tokens // 4,
+            memory=min(settings.NAHIDA.memory.recall_tokens, model.context_tokens // 8),
             sees_images=model.sees_images,
         )
-        messages = self._messages(room)
+        messages = self._messages(hits, room)
         try:
             return self._ask_once(model, scope, messages)
         except ModelError as error:
@@ -207,10 +212,21 @@ class _Work:
                 raise
             logger.warning("turn %s is asked again with less: %s", self.batch, error)
             scope.staged.clear()  # it begins anew, and nothing has left yet
-            return self._ask_once(model, scope, self._messages(less))
+            return self._ask_once(model, scope, self._messages(hits, less))
 
-    def _messages(self, room: Room) -> list[Message]:
-        return context.build(self.chat, self.turns[0].session, self.turns, room=room)
+    def _recall(self) -> list[Hit]:
+        """Look up what may bear on the batch. The endpoint of the vectors may be asked, so no transaction is open."""
+        budget = settings.NAHIDA.memory.recall_items
+        if not budget:
+            return []
+        query = "\n".join(turn.content for turn in self.turns)
+        key = self.turns[0].session.session_key
+        return recall(query, key=key, budget=budget, vector=embeddings.query_vector(query))
+
+    def _messages(self, hits: Sequence[Hit], room: Room) -> list[Message]:
+        self.recalled = context.fitting(hits, room=room)
+        session = self.turns[0].session
+        return context.build(self.chat, session, self.turns, recalled=self.recalled, room=room)
 
     def _ask_once(self, model: Model, scope: TurnScope, messages: Sequence[Message]) -> Reply:
         return converse(
@@ -248,6 +264,8 @@ class _Work:
         def also(answer: MemoryTurn | None, delivery: Delivery | None) -> None:
             if delivery is not None:
                 queue.wake_on_commit(queue.DELIVER, delivery.pk)
+            if answer is not None:
+                keep_receipts(self.recalled, turn=answer)
 
         turns.commit(
             self.lane_id,
@@ -311,7 +329,9 @@ class _Work:
 def _less(room: Room, error: ModelError, messages: Sequence[Message]) -> Room | None:
     """Return what to leave room for when a request was not taken, None if less of it would not help."""
     if error.kind == "too_long":
-        return replace(room, history=room.history // 4, files=room.files // 4)
+        return replace(
+            room, history=room.history // 4, files=room.files // 4, memory=room.memory // 4
+        )
     if error.kind == "refused" and any(message.images for message in messages):
         return replace(room, sees_images=False)  # one picture it cannot read must not end the talk
     return None

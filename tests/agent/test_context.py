@@ -105,8 +105,8 @@ class HistoryTests(NahidaTestCase):
         batch = MemoryTurn.objects.filter(role="user").order_by("-pk")[:1]
         turn = batch[0]
 
-        room = Room(history=400, files=0)
-        messages = context.build(self.chat(ALICE), turn.session, [turn], room=room)
+        room = Room(history=400, files=0, memory=0)
+        messages = context.build(self.chat(ALICE), turn.session, [turn], recalled=[], room=room)
 
         text = str(messages)
         self.assertIn("question 7", text)
