@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from bench import chaos, turns
+from bench import chaos, migration, turns
 from bench.site import BROKERS, WIRES, Broker, MissingError
 
 
@@ -32,7 +32,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     pace = commands.add_parser("turns", help="messages and turns per second, latency, memory")
     pace.add_argument("--repeats", type=int, default=3)
     pace.set_defaults(together=False)  # they would measure each other
-    for command in (siege, pace):
+    move = commands.add_parser("migration", help="import, inspect and apply an old database")
+    move.add_argument("--turns", type=int, default=1_000_000)
+    move.add_argument("--items", type=int, default=100_000)
+    move.set_defaults(together=False)
+    for command in (siege, pace, move):
         command.add_argument("--broker", choices=BROKERS, help="only this one")
     return parser.parse_args(arguments)
 
@@ -40,6 +44,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def act(options: argparse.Namespace, broker: Broker) -> bool:
     if options.command == "chaos":
         return chaos.run(broker, wire=options.wire, rounds=options.rounds, seed=options.seed)
+    if options.command == "migration":
+        return migration.run(broker, turns=options.turns, items=options.items)
     return turns.run(broker, repeats=options.repeats)
 
 

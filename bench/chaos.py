@@ -16,11 +16,15 @@ from bench.processes import Family
 from bench.site import Broker, Site, Wire, eventually
 from bench.victims import AT_WORK, KINDS, TAKES_CLUSTER_DOWN
 
-# Telegram tells groups by the sign of their numbers.
+# Telegram tells groups by the sign of their numbers; QQ has none below 10001, and no topics.
 CHATS = (
-    *(f"bench:private:{number}" for number in range(1, 6)),
-    *(f"bench:group:-{number}" for number in range(1, 4)),
-    "bench:group:-1:topic:7",
+    *(f"bench:private:{number}" for number in range(10001, 10006)),
+    *(f"bench:group:-{number}" for number in range(10001, 10004)),
+    "bench:group:-10001:topic:7",
+)
+CHATS_OF_QQ = (
+    *(f"bench:private:{number}" for number in range(10001, 10006)),
+    *(f"bench:group:{number}" for number in range(10001, 10005)),
 )
 STALL_S = 5
 ASKING_S = 0.2
@@ -35,6 +39,7 @@ QUIET_S = 180  # for the leases of the dead to run out, and what waits behind th
 class Siege:
     site: Site
     seed: int
+    chats: tuple[str, ...] = CHATS
     said: list[str] = field(default_factory=list)
     back_after: dict[str, list[float]] = field(default_factory=dict)
     lost_at_work: int = 0
@@ -45,14 +50,20 @@ class Siege:
     def __post_init__(self) -> None:
         self.dice = random.Random(self.seed)
 
+    def begin(self) -> None:
+        """Let every chat be known: on some platforms only then it is known what was missed there."""
+        self.say(list(self.chats))
+        if not eventually(lambda: all(map(self.has_answer, self.chats)), within=BACK_S):
+            self.faults.append(f"not all chats were answered {BACK_S} s after the start")
+
     def round(self, number: int, kind: str) -> None:
-        self.say(self.dice.choices(CHATS, k=6))
+        self.say(self.dice.choices(self.chats, k=6))
         if not self.kill(kind):
             self.faults.append(f"round {number}: no {kind} to kill within {FIND_S} s")
             return
         killed_at = time.monotonic()
-        self.say(self.dice.choices(CHATS, k=3))
-        newcomer = f"bench:private:{1000 + number}"
+        self.say(self.dice.choices(self.chats, k=3))
+        newcomer = f"bench:private:{11000 + number}"
         self.say([newcomer])
         if not eventually(lambda: self.has_answer(newcomer), within=BACK_S):
             self.faults.append(f"round {number}: no answer {BACK_S} s after the end of {kind}")
@@ -76,7 +87,7 @@ class Siege:
                 self.lost_at_work += len(family.workers) * (kind in TAKES_CLUSTER_DOWN)
                 return True
             if kind in AT_WORK and not is_something_due():
-                self.say(self.dice.choices(CHATS, k=2))
+                self.say(self.dice.choices(self.chats, k=2))
             time.sleep(0.02)
         return False
 
@@ -108,7 +119,8 @@ def run(broker: Broker, *, wire: Wire, rounds: int, seed: int) -> bool:
         site.model.post("/delay", {"seconds": ASKING_S})
         site.platform.post("/delay", {"before": SENDING_S, "after": SENDING_S})
         site.start()
-        siege = Siege(site, seed)
+        siege = Siege(site, seed, CHATS_OF_QQ if wire == "milky" else CHATS)
+        siege.begin()
         for number, kind in enumerate(itertools.islice(itertools.cycle(KINDS), rounds), start=1):
             siege.round(number, kind)
         if not eventually(lambda: is_quiet(site), within=QUIET_S, every=1):

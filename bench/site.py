@@ -49,7 +49,7 @@ stall_s = {stall_s}
 
 
 # What people write by: the module that plays it, and how the bot is told of it.
-Wire = Literal["plain", "telegram"]
+Wire = Literal["plain", "telegram", "milky"]
 WIRES: dict[Wire, tuple[str, str]] = {
     "plain": ("bench.platform", 'kind = "bench.channel.PlatformChannel"\nurl = "{url}"'),
     "telegram": (
@@ -57,6 +57,7 @@ WIRES: dict[Wire, tuple[str, str]] = {
         'kind = "telegram"\nbase_url = "{url}"\ntoken_env = "BENCH_TOKEN"\n'
         "private_pace_s = 0\ngroup_pace_s = 0",
     ),
+    "milky": ("bench.milky", 'kind = "milky"\nbase_url = "{url}"\npace_s = 0'),
 }
 
 
