@@ -100,7 +100,7 @@ def _job(row: Row, here: Sessions) -> dict[str, Any]:
         "next_fire_at": None,
         "failures": min(_count(row["failure_count"]) or 0, 32_767),
         "last_error": storable(str(row["last_error"] or "")),
-        "creator_session": here.session(row["created_from_session_id"] or ""),
+        "creator_session_id": here.get(row["created_from_session_id"]),
         "imported_at": timezone.now(),
         "imported": _kept(row),
         "created_at": instant(row["created_at"]) or timezone.now(),

@@ -121,7 +121,7 @@ def _item(row: Row, here: Sessions) -> MemoryItem:
         sensitivity=storable(str(row["sensitivity"] or ""))[:16],
         source=storable(str(row["source"] or ""))[:64],
         evidence=evidence,
-        source_session=here.session(_session_of(row)),
+        source_session_id=here.get(_session_of(row)),
         imported={
             **_rest(row, ("item_id", "status", *ITEM_COLUMNS[15:])),
             **kept,
@@ -194,7 +194,7 @@ def _candidate(row: Row, here: Sessions) -> dict[str, Any]:
         "status": storable(str(row["status"] or ""))[:24],
         "confidence": _share(row["confidence"], 1.0),
         "evidence": evidence,
-        "source_session": here.session(_session_of(row)),
+        "source_session_id": here.get(_session_of(row)),
         "imported": {"candidate_id": row["candidate_id"], **kept, **raw},
         "created_at": instant(row["created_at"]) or timezone.now(),
         "decided_at": instant(row["updated_at"]),
