@@ -12,7 +12,6 @@ from telegramify_markdown.converter import convert_with_segments
 from channels_app.markdown import formulas, links, tables
 from channels_app.markdown.marked import (
     BLOCK_OF_CODE,
-    CODE,
     ORDER,
     TABLE,
     Edit,
@@ -114,11 +113,10 @@ def _with_tables(text: Marked) -> Marked:
 
 
 def _typed(text: Marked) -> Marked:
-    code = text.within(*CODE)
     edits = []
     for place, character in enumerate(text.text):
         if character in SIGNS:
-            breaks = character == LINE and not code[place] and _is_in_a_line(text.text, place)
+            breaks = character == LINE and _is_in_a_line(text.text, place)
             edits.append(Edit(place, place + 1, Marked("\n" if breaks else typed(character))))
     return edited(text, edits)
 
