@@ -228,6 +228,10 @@ class MigrationLog(models.Model):
 
     class Meta:
         verbose_name = "migration record"
+        permissions: ClassVar = [
+            ("decide_migration", "Can decide about old sessions"),
+            ("apply_migration", "Can apply and take back decisions about old sessions"),
+        ]
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["kind", "old_key"], condition=Q(result=""), name="migration_one_open_record"

@@ -18,6 +18,17 @@ GROUPS = (
         ),
     ),
     (
+        "Moving over",
+        (
+            (
+                "Old sessions",
+                "move_down",
+                "sessions_app_migrationlog",
+                "sessions_app.view_migrationlog",
+            ),
+        ),
+    ),
+    (
         "Running",
         (
             ("Model usage", "monitoring", "memory_app_modelcall", "memory_app.view_modelcall"),

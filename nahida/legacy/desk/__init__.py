@@ -1,0 +1,1 @@
+"""What the approval desk shows and asks."""
