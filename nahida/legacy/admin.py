@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString, mark_safe
 from unfold.decorators import action, display
 
 from channels_app.admin import ReadOnlyAdmin
@@ -29,6 +29,7 @@ from sessions_app.models import Approval, MigrationLog
 
 DECIDE = "sessions_app.decide_migration"
 APPLY = "sessions_app.apply_migration"
+BREAK = mark_safe("<br>")
 LABELS = {"high": "success", "medium": "info", "low": "warning", "conflict": "danger"}
 
 
@@ -39,7 +40,7 @@ class MigrationDesk(ReadOnlyAdmin):
         "shown_new_key",
         "recommendation",
         "shown_confidence",
-        "evidence",
+        "shown_evidence",
         "stake",
         "shown_approval",
         "shown_result",
@@ -84,14 +85,12 @@ class MigrationDesk(ReadOnlyAdmin):
         return record.confidence, record.confidence
 
     @display(description="evidence")
-    def evidence(self, record: MigrationLog) -> SafeString:
-        return format_html_join(
-            format_html("<br>"), "{}", ((line,) for line in evidence_of(record))
-        )
+    def shown_evidence(self, record: MigrationLog) -> SafeString:
+        return format_html_join(BREAK, "{}", ((line,) for line in evidence_of(record)))
 
     @display(description="rows")
     def stake(self, record: MigrationLog) -> SafeString:
-        return format_html_join(format_html("<br>"), "{}", ((line,) for line in at_stake(record)))
+        return format_html_join(BREAK, "{}", ((line,) for line in at_stake(record)))
 
     @display(description="decision", ordering="approval")
     def shown_approval(self, record: MigrationLog) -> str:
