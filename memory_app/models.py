@@ -271,6 +271,8 @@ class MemoryItem(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["scope_type", "scope_id", "status", "id"], name="item_scope"),
             models.Index(fields=["content_hash"], name="item_content_hash"),
+            # The old bot wrote session keys into scopes of any type.
+            models.Index(fields=["scope_id"], name="item_scope_id"),
         ]
 
     def __str__(self) -> str:
@@ -318,7 +320,10 @@ class MemoryCandidate(models.Model):
     decided_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        indexes: ClassVar = [models.Index(fields=["status", "id"], name="candidate_status")]
+        indexes: ClassVar = [
+            models.Index(fields=["status", "id"], name="candidate_status"),
+            models.Index(fields=["scope_id"], name="candidate_scope_id"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} {self.kind} {self.status}"
