@@ -48,25 +48,28 @@ class Ledger:
     def update(self, rows: Rows, **values: Any) -> int:
         """Update rows of which each may hold something else. A value that was there already is kept too: it is relied on.
 
-        Three statements. Returns the number of rows.
+        Returns the number of rows.
         """
-        pks = list(rows.order_by("pk").values_list("pk", flat=True))
-        return sum(
-            self._update(rows.model, pks[start : start + AT_ONCE], values)
-            for start in range(0, len(pks), AT_ONCE)
-        )
-
-    def _update(self, model: type[models.Model], pks: list[Any], values: Row) -> int:
-        rows = model._base_manager.filter(pk__in=pks)
-        columns = [_attname(model, name) for name in values]
+        columns = [_attname(rows.model, name) for name in values]
         before = _read(rows.select_for_update(), columns)
-        if rows.update(**values) != len(before):
-            raise RowsChangedError(f"rows of {model._meta.label} went away")
-        after = _read(rows, columns)
-        for pk, old in before.items():
-            for column in columns:
-                self._keep(Change.UPDATE, model, pk, column, old[column], after[pk][column])
+        pks = list(before)
+        for start in range(0, len(pks), AT_ONCE):
+            chunk = pks[start : start + AT_ONCE]
+            after = self._write(rows.model, chunk, dict(zip(columns, values.values(), strict=True)))
+            for pk in chunk:
+                for column, new in after[pk].items():
+                    self._keep(Change.UPDATE, rows.model, pk, column, before[pk][column], new)
         return len(before)
+
+    def _write(self, model: type[models.Model], pks: list[Any], values: Row) -> dict[Any, Row]:
+        """Return what the rows hold then: it is read if the database works it out."""
+        rows = model._base_manager.filter(pk__in=pks)
+        if rows.update(**values) != len(pks):
+            raise RowsChangedError(f"rows of {model._meta.label} went away")
+        if any(hasattr(value, "resolve_expression") for value in values.values()):
+            return _read(rows, list(values))
+        new = {column: plain(value) for column, value in values.items()}
+        return dict.fromkeys(pks, new)
 
     def replace(self, rows: Rows, column: str, *, old: Any, new: Any) -> int:
         """Replace one value by another in any number of rows, by one UPDATE, kept as ranges of ids.
@@ -172,6 +175,8 @@ def standing(model: type[models.Model], pk: Any) -> dict[str, list[int]]:
 
 def plain(value: Any) -> Any:
     """Return a column's value as JSON can hold it; `Field.to_python` reads it again."""
+    if isinstance(value, models.Model):
+        return value.pk
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, bytes | memoryview):
