@@ -1,4 +1,4 @@
-"""A process that is killed: `python -m tests.legacy.doomed` reads lines `apply PK STEP` or `revert PK STEP`.
+"""A process that is killed: `python -m tests.legacy.doomed` reads lines `apply PK STEP`, `revert PK STEP` or `import FILE STEP`.
 
 For each it forks a worker that kills itself with signal 9 just before its STEPth write, and says "killed"; or "done", if there are
 not so many writes.
@@ -13,12 +13,14 @@ import django
 
 def main() -> None:
     django.setup()
+    from django.core.management import call_command
+
     from nahida.legacy.apply import apply_record
     from nahida.legacy.revert import revert
     from tests.legacy.scenes import before_write
 
     for line in sys.stdin:
-        act, pk, step = line.split()
+        act, what, step = line.split()
         worker = os.fork()
         if worker:
             _, status = os.waitpid(worker, 0)
@@ -26,9 +28,11 @@ def main() -> None:
             continue
         with before_write(int(step), lambda: os.kill(os.getpid(), signal.SIGKILL)):
             if act == "apply":
-                apply_record(int(pk), who="alice", allows=True)
+                apply_record(int(what), who="alice", allows=True)
+            elif act == "revert":
+                revert(int(what), who="alice")
             else:
-                revert(int(pk), who="alice")
+                call_command("import_legacy", what, stdout=sys.stderr)
         os._exit(0)
 
 

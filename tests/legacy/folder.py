@@ -19,10 +19,12 @@ from tests.legacy.builder import OldDatabase
 from tests.sessions_app.moving import rows
 
 
-class FolderCase(TestCase):
+class Folder:
+    """What a test of old databases needs, whatever kind of transaction it runs in."""
+
     def setUp(self) -> None:
-        super().setUp()
-        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        super().setUp()  # type: ignore[misc]
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))  # type: ignore[attr-defined]
 
     def path(self, name: str) -> Path:
         return self.folder / name
@@ -70,3 +72,7 @@ class FolderCase(TestCase):
         new = NewTurn(kind=TurnKind.NOTICE, role=Role.ASSISTANT, content="said here")
         with transaction.atomic():
             return append_turn(ChatAddress.parse(at), new).pk
+
+
+class FolderCase(Folder, TestCase):
+    """A test inside one transaction."""

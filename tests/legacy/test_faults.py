@@ -1,18 +1,15 @@
 """A record is wholly applied or wholly not, whatever goes wrong at whichever write; a rerun finishes, and revert restores every row."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.db import OperationalError
-from django.test import TestCase, TransactionTestCase
+from django.test import TestCase
 
 from nahida.legacy.apply import apply_record
 from nahida.legacy.revert import RevertError, revert
 from sessions_app.models import MigrationLog, MigrationUndo
+from tests.legacy.dying import DoomedCase
 from tests.legacy.scenes import SCENES, before_write
 from tests.sessions_app.moving import rows
 
@@ -61,19 +58,7 @@ class ExceptionTests(TestCase):
 
 
 @pytest.mark.processes
-class KilledTests(TransactionTestCase):
-    def setUp(self) -> None:
-        self.doomed = subprocess.Popen(
-            [sys.executable, "-m", "tests.legacy.doomed"],
-            cwd=ROOT,
-            env=os.environ | {"DATABASE_URL": self.database_url()},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.addCleanup(self.doomed.communicate)
-        self.addCleanup(self.doomed.kill)
-
+class KilledTests(DoomedCase):
     def test_it_is_wholly_renamed_or_not_at_all(self):
         self.kill_everywhere("renamed")
 
@@ -104,19 +89,3 @@ class KilledTests(TransactionTestCase):
         self.assertEqual(rows(), before)
         with self.assertRaisesRegex(RevertError, "reverted already"):
             revert(pk, who="alice")
-
-    def do(self, act: str, pk: int, step: int) -> str:
-        assert self.doomed.stdin is not None
-        assert self.doomed.stdout is not None
-        self.doomed.stdin.write(f"{act} {pk} {step}\n")
-        self.doomed.stdin.flush()
-        return self.doomed.stdout.readline().strip()
-
-    def database_url(self) -> str:
-        """Return where the tables of this test are."""
-        database = settings.DATABASES["default"]
-        name = database["NAME"]
-        if "sqlite" in database["ENGINE"]:
-            return f"sqlite:///{name}"
-        user = f"{database['USER']}:{database['PASSWORD']}"
-        return f"postgres://{user}@{database['HOST']}:{database['PORT']}/{name}"
