@@ -4,6 +4,7 @@ Media travel inside the request: we share neither a disk nor a URL with the prot
 """
 
 import base64
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from channels_app.milky.markdown import flattened
 from channels_app.splitting import is_blank, split_text, units
 
 SMALLEST, LARGEST = 10001, 4294967295  # numbers of people and groups
+# A person as the model knows him from the line above what he says; in a mail address it is none.
+MENTION = re.compile(r"(?<![\w.])@([1-9][0-9]{4,9})(?![\w.@]*\w)")
 NUMBERING = len("(1000/1000) ")
 # What every protocol end takes as a picture or as a voice message; anything else is sent as a file.
 PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM")
@@ -97,13 +100,33 @@ def _segments(message: OutboundMessage, content: bytes) -> list[dict[str, Any]] 
     part = message.part
     quote = _quote(message.reply_to)
     if not part.file:
-        return [*quote, {"type": "text", "data": {"text": part.text}}]
+        is_group = message.address.target_type == "group"
+        return [*quote, *(_with_mentions(part.text) if is_group else _plain(part.text))]
     if part.file_kind == "image" and _is_picture(content):
         return [*quote, {"type": "image", "data": {"uri": _inline(content)}}]
     if part.file_kind == "voice" and _is_voice(content):
         # QQ's voice messages hold nothing else, no quote either.
         return [{"type": "record", "data": {"uri": _inline(content)}}]
     return None
+
+
+def _with_mentions(text: str) -> list[dict[str, Any]]:
+    """Turn each @<QQ number> into a mention, with the blank behind it that QQ wants."""
+    segments: list[dict[str, Any]] = []
+    at = 0
+    for found in MENTION.finditer(text):
+        if not SMALLEST <= int(found[1]) <= LARGEST:
+            continue
+        mention = {"type": "mention", "data": {"user_id": int(found[1])}}
+        segments += [*_plain(text[at : found.start()]), mention]
+        at = found.end()
+        if not text[at : at + 1].isspace():
+            segments += _plain(" ")
+    return [*segments, *_plain(text[at:])]
+
+
+def _plain(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "data": {"text": text}}] if text else []
 
 
 def _quote(message_id: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from channels_app.messages import Attachment
+from channels_app.messages import Attachment, storable
 
 MOST_SEGMENTS = 300  # of one message, with those that it quotes
 DEEPEST = 3  # quotes within quotes
@@ -94,13 +94,14 @@ def forward(data: Mapping[str, Any]) -> Forward:
     head = f"[forwarded: {title or 'messages'}]"
     preview = data.get("preview")
     lines = [line for line in preview if isinstance(line, str)] if isinstance(preview, list) else []
-    shown = "\n".join([head, *lines[:4]])
-    return Forward(text(data, "forward_id"), title or "other messages", shown[:LONGEST_QUOTE])
+    shown = storable("\n".join([head, *lines[:4]]))[:LONGEST_QUOTE].strip()
+    return Forward(text(data, "forward_id"), title or "other messages", shown)
 
 
 def text(data: Mapping[str, Any], key: str) -> str:
+    """Return a text that can be stored and sent on, "" for anything else."""
     found = data.get(key)
-    return found if isinstance(found, str) else ""
+    return storable(found) if isinstance(found, str) else ""
 
 
 def number(data: Mapping[str, Any], key: str) -> int | None:

@@ -186,3 +186,30 @@ def test_it_keeps_to_the_limit_whatever_the_text(text: str, limit: int):
     parts = split(text, limit=limit)
 
     assert all(units(part.text) <= limit and not is_blank(part.text) for part in parts)
+
+
+def said(asked: Request) -> list[tuple[str, Any]]:
+    """Return each segment by its kind and what it holds."""
+    return [(one["type"], *one["data"].values()) for one in asked.parameters["message"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "segments"),
+    [
+        ("@10002 look", [("mention", 10002), ("text", " look")]),
+        ("see @10002，好", [("text", "see "), ("mention", 10002), ("text", " "), ("text", "，好")]),
+        ("@10002@10003", [("text", "@10002@10003")]),
+        ("mail me@10002.com", [("text", "mail me@10002.com")]),
+        ("@10000 and @99999999999", [("text", "@10000 and @99999999999")]),
+        ("@10002", [("mention", 10002), ("text", " ")]),
+    ],
+)
+def test_it_mentions_people_of_a_group_by_their_number(words: str, segments: list[Any]):
+    asked = text(GROUP, words)
+
+    assert said(asked) == segments
+    assert objection(asked) == ""
+
+
+def test_it_mentions_nobody_in_private():
+    assert said(text(ALICE, "@10002 look")) == [("text", "@10002 look")]
