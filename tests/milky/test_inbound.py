@@ -172,6 +172,7 @@ def test_it_knows_that_a_group_can_be_written_to_again(event: Event):
 
 def test_it_knows_that_the_account_went_offline():
     assert read(events.bot_offline("kicked")) == ChannelNews("offline", "kicked")
+    assert read(events.bot_offline("a\0b\ud83d")) == ChannelNews("offline", "ab\ufffd")
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,25 @@ def test_it_unfolds_a_forward_with_its_pictures():
     assert [file.kind for file in message.attachments] == ["image"]
 
 
+def test_it_unfolds_a_forward_whose_preview_ends_with_blanks():
+    told = Told(forwards={"fwd-1": [forwarded("在吗", sender_name="阿露")]})
+    packed = segments.forward("fwd-1", title="them", preview=["阿露: 在… \n"])
+
+    message = completed(heard(friend_message(10001, packed)), told)
+
+    assert message.text == "[forwarded: them]\n阿露: 在吗"
+    assert message.forwarded_from == "them"
+
+
+def test_it_asks_only_for_what_can_be_sent():
+    """Half a character in an id would break the request, and with it the message."""
+    told = Told()
+
+    completed(heard(friend_message(10001, segments.forward("fwd-\ud83d"))), told)
+
+    assert [params for _, params in told.asked] == [{"forward_id": "fwd-\ufffd"}]
+
+
 def test_it_unfolds_a_forward_in_a_forward():
     inner: Segment = segments.forward("fwd-2", title="inner", preview=())
 
