@@ -163,9 +163,11 @@ def _reach(event: Node, group: int, *, channel: str) -> ReachChanged | None:
             return ReachChanged(chat, f"{by} removed the account from the group" if by else GONE)
         case "group_disband":
             return ReachChanged(chat, "the group was disbanded")
-        case "group_whole_mute":
+        case "group_whole_mute" if data.get("is_mute") is False:
             return ReachChanged(chat)
-        case "group_mute" | "group_member_increase" if is_us:
+        case "group_mute" if is_us and number(data, "duration") == 0:
+            return ReachChanged(chat)
+        case "group_member_increase" if is_us:
             return ReachChanged(chat)
     return None
 

@@ -170,6 +170,17 @@ def test_it_knows_that_a_group_can_be_written_to_again(event: Event):
     assert read(event) == ReachChanged(GROUP)
 
 
+@pytest.mark.parametrize("odd", [None, "600", -1, 1.5, True])
+def test_it_takes_no_odd_silence_for_its_end(odd: object):
+    muted = events.group_mute(NUMBER, SELF, operator_id=20001)
+    silenced = events.group_whole_mute(NUMBER, operator_id=20001)
+    muted["data"]["duration"] = odd
+    silenced["data"]["is_mute"] = None if odd is True else odd
+
+    assert isinstance(read(muted), Skipped)
+    assert isinstance(read(silenced), Skipped)
+
+
 def test_it_knows_that_the_account_went_offline():
     assert read(events.bot_offline("kicked")) == ChannelNews("offline", "kicked")
     assert read(events.bot_offline("a\0b\ud83d")) == ChannelNews("offline", "ab\ufffd")
