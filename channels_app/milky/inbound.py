@@ -103,11 +103,13 @@ def instant(seconds: int | None) -> datetime | None:
 
 def _sender(data: Node, sender_id: int, *, channel: str, self_id: int) -> Sender:
     member = node(data, "group_member")
+    is_self = sender_id == self_id
+    friend = "" if is_self else _friend_name(data)  # an echo too names whose chat it is
     return Sender(
         account(channel, str(sender_id)),
-        text(member, "card") or text(member, "nickname") or _friend_name(data),
+        text(member, "card") or text(member, "nickname") or friend,
         is_admin=text(member, "role") in ADMINS,
-        is_self=sender_id == self_id,
+        is_self=is_self,
     )
 
 

@@ -70,6 +70,8 @@ def test_it_knows_its_own_words():
     in_group = heard(events.group_message(NUMBER, SELF, "hi"))
 
     assert (echo.address, echo.sender.is_self) == (ALICE, True)
+    assert echo.sender.name == ""  # what is told of a friend is not of ourselves
+    assert echo.chat_title == "小叶"
     assert in_group.sender.is_self
     assert not heard(events.friend_message(NUMBER, "hi")).sender.is_self
 
