@@ -16,8 +16,9 @@ from channels_app.milky.markdown import flattened
 from channels_app.splitting import is_blank, split_text, units
 
 SMALLEST, LARGEST = 10001, 4294967295  # numbers of people and groups
-# A person as the model knows him from the line above what he says; in a mail address it is none.
-MENTION = re.compile(r"(?<![\w.])@([1-9][0-9]{4,9})(?![\w.@]*\w)")
+# A person as the model knows him from the line above what he says; in a mail address or a link it is none. Chinese leaves no
+# blanks around it, so only ASCII letters tell.
+MENTION = re.compile(r"(?<![\w./])@([1-9][0-9]{4,9})(?![\w.@]*\w)", re.ASCII)
 NUMBERING = len("(1000/1000) ")
 # What every protocol end takes as a picture or as a voice message; anything else is sent as a file.
 PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM")

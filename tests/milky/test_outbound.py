@@ -198,6 +198,13 @@ def said(asked: Request) -> list[tuple[str, Any]]:
     [
         ("@10002 look", [("mention", 10002), ("text", " look")]),
         ("see @10002，好", [("text", "see "), ("mention", 10002), ("text", " "), ("text", "，好")]),
+        (
+            "你好@10002，在吗",
+            [("text", "你好"), ("mention", 10002), ("text", " "), ("text", "，在吗")],
+        ),
+        ("@10002你好", [("mention", 10002), ("text", " "), ("text", "你好")]),
+        ("老王@10002.com", [("text", "老王@10002.com")]),
+        ("https://e.example/@10002", [("text", "https://e.example/@10002")]),
         ("@10002@10003", [("text", "@10002@10003")]),
         ("mail me@10002.com", [("text", "mail me@10002.com")]),
         ("@10000 and @99999999999", [("text", "@10000 and @99999999999")]),
