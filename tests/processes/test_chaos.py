@@ -13,7 +13,8 @@ NO_SERVER = 3  # exit code
 
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    ("broker", "wire"), [("orm", "plain"), ("redis", "plain"), ("redis", "telegram")]
+    ("broker", "wire"),
+    [("orm", "plain"), ("redis", "plain"), ("redis", "telegram"), ("orm", "milky")],
 )
 def test_it_loses_and_doubles_nothing_under_kills(broker: str, wire: str) -> None:
     """Every message has one answer, the platform sees none twice, and what it may not have seen is listed."""
