@@ -80,3 +80,48 @@ class DeskTest(Folder, BrowserCase):
         expect(self.page.get_by_text("2 renamed")).to_be_visible()
         self.assertTrue(Session.objects.filter(key="milky:group:20011").exists())
         self.assertEqual(self.problems, [])
+
+    def test_it_says_in_the_dialog_how_a_key_is_written(self) -> None:
+        """A key without a type is refused where it was typed, and can be mended there."""
+        self.show("milky:30001")
+        self.page.get_by_role("link", name="Rename to another key").click()
+        field = self.page.get_by_label("New key")
+        field.fill("milky:30001")
+        self.page.get_by_role("button", name="Decide").click()
+        expect(self.page.get_by_text("write milky:private:30001 or")).to_be_visible()
+        expect(field).to_have_value("milky:30001")
+
+        field.fill("milky:group:30001")
+        self.page.get_by_role("button", name="Decide").click()
+
+        expect(self.page.get_by_text("Decided: it is renamed when you apply it.")).to_be_visible()
+        record = self.record("milky:30001")
+        self.assertEqual((record.approval, record.new_key), ("force_rename", "milky:group:30001"))
+        self.assertEqual(self.problems, [])
+
+    def test_it_divides_by_hand(self) -> None:
+        self.show("milky:10001")
+        self.page.get_by_role("link", name="Divide by hand").click()
+        self.page.locator(f"select[name=turn-{self.loose}]").select_option("milky:group:10001")
+
+        self.page.get_by_role("button", name="Decide this division").click()
+
+        expect(self.page.get_by_text("Decided: it is divided when you apply it.")).to_be_visible()
+        targets = self.record("milky:10001").targets
+        moved = {target["chat_address"]: target["turn_ids"] for target in targets}
+        self.assertIn(self.loose, moved["milky:group:10001"])
+
+    def test_it_takes_back_what_was_applied(self) -> None:
+        self.choose("approve", "milky:20012")
+        self.choose("apply", "milky:20012")
+        self.page.get_by_role("button", name="Yes, 1 record").click()
+        self.work()
+        expect(self.page.get_by_text("Apply: 1 of 1")).to_be_visible()
+
+        self.choose("revert", "milky:20012")
+        self.page.get_by_role("button", name="Yes, 1 record").click()
+        self.work()
+
+        expect(self.page.get_by_text("Revert: 1 of 1")).to_be_visible()
+        self.assertTrue(Session.objects.filter(key="milky:20012").exists())
+        self.assertEqual(self.problems, [])
