@@ -30,7 +30,7 @@ from tests.legacy.imported import (
     override,
     record,
 )
-from tests.sessions_app.moving import index_entries
+from tests.sessions_app.moving import before_statement, index_entries
 
 NEW = "abcd1234"
 
@@ -69,6 +69,7 @@ class RenameTest(ApplyCase):
     def test_it_gives_a_session_its_typed_key(self):
         """The old row is gone, its turns belong to the new key, and the log says so."""
         session = old_session(BASE, GROUP)
+        Session.objects.filter(pk=session.pk).update(legacy_untyped=True)
         turns = self.texts(BASE)
 
         (outcome,) = self.through()
@@ -183,6 +184,20 @@ class RenameTest(ApplyCase):
         self.decide()
         self.apply()
         assert Session.objects.filter(key=f"{GROUP}:subagent:t1").exists()
+
+    def test_it_leaves_a_child_that_has_come_to_name_another_chat(self):
+        """What was decided about its requester is not about that."""
+        old_session(BASE, GROUP)
+        child = old_session(f"{BASE}:subagent:t1")
+        inspect(who="alice")
+        self.decide()
+        old_turn(child, PRIVATE)
+        inspect(who="alice")
+
+        assert self.apply().result == "renamed"
+
+        child.refresh_from_db()
+        assert child.key == f"{BASE}:subagent:t1"
 
     def test_it_takes_items_candidates_and_index_along(self):
         session = old_session(BASE, GROUP)
@@ -300,6 +315,20 @@ class MergeTest(ApplyCase):
         assert [outcome.result for outcome in outcomes] == ["renamed", "merged"]
         assert [one.new_key for one in MigrationLog.objects.all()] == ["milky:group:5"] * 2
         assert len(self.texts("milky:group:5")) == 4
+
+    def test_it_moves_as_many_turns_as_were_planned(self):
+        """One that comes in between the look and the move is not taken along unseen."""
+        old = old_session(BASE, GROUP)
+        self.typed(GROUP_CHAT)
+        inspect(who="alice")
+        self.decide()
+
+        with before_statement("SELECT MIN(", "memory_app_memoryturn", act=lambda: old_turn(old)):
+            outcome = self.apply()
+
+        assert outcome.result == "failed"
+        assert "3 memory_turns would have moved, 2 were planned" in outcome.reason
+        assert Session.objects.filter(key=BASE).exists()
 
     def test_it_wakes_nobody_and_leaves_what_waits(self):
         """A message that came before the migration waits in the typed session, and goes on waiting."""

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.test import TransactionTestCase, override_settings
 
+from memory_app.models import MemoryTurn
 from nahida.legacy.decide import decide
 from nahida.legacy.inspect import inspect
 from nahida.legacy.plan import write_plan
@@ -15,7 +16,7 @@ from scheduler_app.models import CronJob
 from sessions_app.models import Chat, MigrationLog, MigrationUndo, Session
 from tests.legacy.imported import BASE, GROUP, old_job, old_session, old_turn, record
 from tests.legacy.test_session_keys_command import run
-from tests.sessions_app.moving import rows
+from tests.sessions_app.moving import before_statement, rows
 
 
 class CommandCase(TransactionTestCase):
@@ -141,6 +142,28 @@ class ApplyCommandTest(CommandCase):
     def fail_second(self) -> None:
         """A message arrives in the old session after the plan was written."""
         old_turn(Session.objects.get(key="milky:2"), "milky:group:2")
+
+    def test_it_misses_no_row_that_a_record_removed(self):
+        """Two old sessions become one."""
+        old_session("milky:unknown:1", "milky:group:1")
+        self.old(1)
+        for proposal in MigrationLog.objects.all():
+            decide(proposal, "approved", who="alice")
+
+        assert "1 merged" in run("apply", "--no-backup")
+
+    def test_it_tells_of_rows_that_went_missing(self):
+        self.old(1, 2)
+        self.approve(1)
+        lost = MemoryTurn.objects.latest("pk")
+
+        with (
+            before_statement('UPDATE "sessions_app_session"', act=lost.delete),
+            self.assertRaisesRegex(CommandError, "memory_app.MemoryTurn has 3 rows, not 4"),
+        ):
+            run("apply", "--plan", str(self.plan))
+
+        assert self.entry("milky:1")["status"] == "renamed"
 
     def test_it_lets_no_chat_in_if_told(self):
         self.old(1)

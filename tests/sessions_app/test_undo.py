@@ -149,6 +149,19 @@ class UndoTests(MovingTestCase):
 
         self.assertIn("memory_app.MemoryItem", found)
 
+    def test_it_refuses_a_range_that_has_lost_a_row(self):
+        for text in "abc":
+            self.append(ALICE, text)
+        base, begun = self.lane(ALICE).active_session, self.start_session(ALICE)
+        other = self.start_session(ALICE)
+        with self.ledger() as ledger:
+            rekey.merge_sessions(base, begun, ledger=ledger)
+        MemoryTurn.objects.filter(pk=begun.turns.earliest("pk").pk).update(session=other)
+
+        (found,) = self.refuse()
+
+        self.assertIn(f"2 rows hold session_id {begun.pk}, not 3", found)
+
     def test_it_names_the_row_the_column_and_both_values(self):
         self.furnish(OLD)
         self.move()
