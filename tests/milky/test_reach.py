@@ -117,8 +117,9 @@ class ReachTests(MilkySite):
         self.assertEqual(self.reason(), "the account is muted in the group")
 
     def test_it_stops_when_it_is_removed_and_goes_on_when_it_is_back(self):
-        self.hear(lambda: self.world.kick(10001, by=20001), self.is_silent)
-        self.assertEqual(self.reason(), "20001 removed the account from the group")
+        removed = "20001 removed the account from the group"
+        # Who is asked about the group while the stream opens may know before the event comes.
+        self.hear(lambda: self.world.kick(10001, by=20001), lambda: self.reason() == removed)
 
         self.hear(lambda: self.world.invite(10001), self.can_write)
 
