@@ -31,7 +31,7 @@ def receive(request: HttpRequest, kind: str, channel: str) -> HttpResponse:
 def _event(request: HttpRequest) -> dict[str, Any]:
     try:
         event = json.loads(request.body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidRequestError("the body is not JSON") from error
     if not isinstance(event, dict):
         raise InvalidRequestError("the body is not a JSON object")

@@ -38,6 +38,7 @@ class HookTests(NahidaTestCase):
     def test_it_refuses_what_is_no_event(self):
         self.assertEqual(self.post("{").status_code, 400)
         self.assertEqual(self.post("[]").status_code, 400)
+        self.assertEqual(self.post("[" * 100_000).status_code, 400)
 
     def test_it_refuses_an_event_that_is_too_big(self):
         """Only requests with files may be larger, and events carry none."""
