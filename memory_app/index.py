@@ -14,24 +14,39 @@ from django.db.utils import OperationalError, ProgrammingError
 
 
 class Indexed(NamedTuple):
-    """A table whose `search_tokens` are indexed. `owner` is the SQL of the token that a search is limited to."""
+    """A table whose `search_tokens` are indexed.
+
+    `owner` is the SQL of the token that a search is limited to; rows that are not `shown` to their owner's searches have another.
+    """
 
     table: str
     owner: str
+    shown: str
     watched: str
 
     @property
     def name(self) -> str:
         return f"{self.table}_fts"
 
+    def owner_of(self, row: str) -> str:
+        shown, owner = self.shown.format(row=row), self.owner.format(row=row)
+        return f"CASE WHEN {shown} THEN '' ELSE 'x' END || {owner}"
+
 
 ITEMS = Indexed(
     "memory_app_memoryitem",
     # One word whatever the scope holds, and two scopes never share it.
     "'s' || lower(hex({row}.scope_type || char(31) || {row}.scope_id))",
-    "scope_type, scope_id, search_tokens",
+    "{row}.status = 'active' AND NOT {row}.held",
+    "scope_type, scope_id, status, held, search_tokens",
 )
-TURNS = Indexed("memory_app_memoryturn", "'n' || {row}.session_id", "session_id, search_tokens")
+TURNS = Indexed(
+    "memory_app_memoryturn",
+    "'n' || {row}.session_id",
+    # What was said and answered: no commands, no prompts of jobs, nothing of the system's.
+    "({row}.kind IN ('message', 'imported', 'edit') OR ({row}.kind = 'notice' AND {row}.source = 'message'))",
+    "session_id, kind, source, search_tokens",
+)
 
 
 def scope_word(scope_type: str, scope_id: str) -> str:
@@ -67,7 +82,7 @@ def _sqlite_triggers(indexed: Indexed) -> dict[str, str]:
 
     def write(row: str, *, remove: bool) -> str:
         command, value = (f"{index}, ", "'delete', ") if remove else ("", "")
-        owner = indexed.owner.format(row=row)
+        owner = indexed.owner_of(row)
         return (
             f"INSERT INTO {index} ({command}rowid, owner, tokens) "
             f"SELECT {value}{row}.id, {owner}, {row}.search_tokens WHERE {row}.search_tokens <> '';"
@@ -90,7 +105,7 @@ def _create_sqlite(cursor: CursorWrapper, indexed: Indexed) -> None:
         f"CREATE VIRTUAL TABLE {indexed.name} USING fts5"
         "(owner, tokens, content='', tokenize='unicode61 remove_diacritics 0')"
     )
-    owner = indexed.owner.format(row=indexed.table)
+    owner = indexed.owner_of(indexed.table)
     cursor.execute(
         f"INSERT INTO {indexed.name} (rowid, owner, tokens) "
         f"SELECT id, {owner}, search_tokens FROM {indexed.table} WHERE search_tokens <> ''"
@@ -108,7 +123,9 @@ def _create_postgresql(cursor: CursorWrapper, indexed: Indexed) -> None:
         "GENERATED ALWAYS AS (to_tsvector('simple', search_tokens)) STORED"
     )
     cursor.execute(
-        f"CREATE INDEX IF NOT EXISTS {indexed.name} ON {indexed.table} USING gin (search_vector)"
+        # A list of pending entries is read through by every search: writing them at once is the better bargain.
+        f"CREATE INDEX IF NOT EXISTS {indexed.name} ON {indexed.table} USING gin (search_vector) "
+        "WITH (fastupdate = off)"
     )
 
 
@@ -120,9 +137,12 @@ def _is_whole_on_postgresql(cursor: CursorWrapper, indexed: Indexed) -> bool:
 
 def _is_whole_on_sqlite(cursor: CursorWrapper, indexed: Indexed) -> bool:
     cursor.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [indexed.table]
+        "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [indexed.table]
     )
-    return {name for (name,) in cursor.fetchall()} >= _sqlite_triggers(indexed).keys()
+    there = {sql for (sql,) in cursor.fetchall()}
+    return there >= {
+        f"CREATE TRIGGER {name} {body}" for name, body in _sqlite_triggers(indexed).items()
+    }
 
 
 @checks.register(checks.Tags.database)

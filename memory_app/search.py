@@ -122,7 +122,7 @@ def search_turns(query: str, *, session: Session, limit: int) -> list[TurnHit]:
     """
     ids = _sessions_of(session)
     marks = ", ".join(["%s"] * len(ids))
-    where = f"r.session_id IN ({marks}) AND {_SAID}"
+    where = f"r.session_id IN ({marks}) AND {TURNS.shown.format(row='r')}"
     place = _Place(TURNS, tuple(map(session_word, ids)), where, tuple(ids))
     found = _keyword(query, place, limit=limit)
     return _turn_hits(found, MemoryTurn.objects.filter(session__in=ids))
@@ -150,12 +150,6 @@ def search_turns_everywhere(
     return _turn_hits(found, within)
 
 
-_SAID: Final = (
-    "(r.kind IN ('message', 'imported', 'edit') OR (r.kind = 'notice' AND r.source = 'message'))"
-)
-_RECALLABLE: Final = "r.scope_type = %s AND r.scope_id = %s AND r.status = 'active' AND NOT r.held"
-
-
 def _sessions_of(session: Session) -> list[int]:
     if session.chat_id is None or classify(session.key) not in ("typed", "typed-derived"):
         return [session.pk]
@@ -165,7 +159,8 @@ def _sessions_of(session: Session) -> list[int]:
 
 def _items_of(scope: Scope) -> _Place:
     owner = scope_word(scope.scope_type, scope.scope_id)
-    return _Place(ITEMS, (owner,), _RECALLABLE, (scope.scope_type, scope.scope_id))
+    where = f"r.scope_type = %s AND r.scope_id = %s AND {ITEMS.shown.format(row='r')}"
+    return _Place(ITEMS, (owner,), where, (scope.scope_type, scope.scope_id))
 
 
 def _everywhere(
@@ -247,25 +242,31 @@ class _Backend(Protocol):
 
 
 def _on_sqlite(place: _Place, phrases: list[Phrase], any_of: bool) -> tuple[str, list[Any]]:
-    match = f"tokens : ({fts5_query(phrases, any_of=any_of)})"
-    if place.owners is not None:
-        owners = " OR ".join(f'"{owner}"' for owner in place.owners)
-        match = f"owner : ({owners}) AND {match}"
     index, table = place.indexed.name, place.indexed.table
-    # A cross join keeps the order: asking the index for each row of a scope takes seconds. The owner has no weight.
-    sql = (
-        f"SELECT r.id, SUBSTR(r.search_tokens, 1, {JUDGED}) FROM {index} CROSS JOIN {table} r "  # noqa: S608  # names of constants
-        f"WHERE {index} MATCH %s AND r.id = {index}.rowid AND {place.where} "
-        f"ORDER BY bm25({index}, 0.0, 1.0), r.id DESC LIMIT {CANDIDATES}"
-    )
-    return sql, [match, *place.params]
+    match = f"tokens : ({fts5_query(phrases, any_of=any_of)})"
+    order = f"bm25({index}, 0.0, 1.0), {index}.rowid DESC" if any_of else f"{index}.rowid DESC"
+    columns = f"r.id, SUBSTR(r.search_tokens, 1, {JUDGED})"
+    if place.owners is None:
+        # A cross join keeps the order: asking the index for each row of `where` takes seconds.
+        sql = (
+            f"SELECT {columns} FROM {index} CROSS JOIN {table} r "  # noqa: S608  # names of constants
+            f"WHERE {index} MATCH %s AND r.id = {index}.rowid AND {place.where} "
+            f"ORDER BY {order} LIMIT {CANDIDATES}"
+        )
+        return sql, [match, *place.params]
+    # The owner's word stands for the whole of `where`, so that no row is read but those that are judged.
+    owners = " OR ".join(f'"{owner}"' for owner in place.owners)
+    inner = f"SELECT rowid AS pk FROM {index} WHERE {index} MATCH %s ORDER BY {order} LIMIT {CANDIDATES}"  # noqa: S608
+    sql = f"SELECT {columns} FROM ({inner}) CROSS JOIN {table} r ON r.id = pk WHERE {place.where}"  # noqa: S608
+    return sql, [f"owner : ({owners}) AND {match}", *place.params]
 
 
 def _on_postgresql(place: _Place, phrases: list[Phrase], any_of: bool) -> tuple[str, list[Any]]:
+    order = "ts_rank(r.search_vector, query) DESC, r.id DESC" if any_of else "r.id DESC"
     sql = (
-        f"SELECT r.id, SUBSTR(r.search_tokens, 1, {JUDGED}) FROM {place.indexed.table} r, to_tsquery('simple', %s) query "  # noqa: S608
-        f"WHERE r.search_vector @@ query AND {place.where} "
-        f"ORDER BY ts_rank(r.search_vector, query) DESC, r.id DESC LIMIT {CANDIDATES}"
+        f"SELECT r.id, SUBSTR(r.search_tokens, 1, {JUDGED}) "  # noqa: S608
+        f"FROM {place.indexed.table} r, to_tsquery('simple', %s) query "
+        f"WHERE r.search_vector @@ query AND {place.where} ORDER BY {order} LIMIT {CANDIDATES}"
     )
     return sql, [tsquery(phrases, any_of=any_of), *place.params]
 

@@ -72,7 +72,7 @@ class IndexTests(TestCase):
         self.assertEqual(items("fake:private:2", "coffee"), [])
 
     def test_it_finds_a_turn_in_its_own_session_only(self):
-        turn = append_turn(ALICE, NewTurn(kind=TurnKind.NOTICE, content="きのう花火を見た"))
+        turn = append_turn(ALICE, NewTurn(kind=TurnKind.IMPORTED, content="きのう花火を見た"))
         other = Session.objects.create(
             chat=turn.session.chat, key=f"{ALICE}:0000abcd", suffix="0000abcd"
         )
@@ -82,6 +82,17 @@ class IndexTests(TestCase):
         after = turns(turn.session, "花火"), turns(other, "花火")
 
         self.assertEqual((before, after), (([turn.pk], []), ([], [turn.pk])))
+
+    def test_it_lets_a_scopes_word_lead_only_to_what_may_be_recalled(self):
+        row = item(str(ALICE), "likes oolong tea")
+
+        for change in ({"held": True}, {"held": False, "status": "archived"}):
+            MemoryItem.objects.filter(pk=row.pk).update(**change)
+            gone = items(str(ALICE), "oolong")
+            self.assertEqual(gone, [] if SQLITE else [row.pk], change)
+        MemoryItem.objects.filter(pk=row.pk).update(status="active")
+
+        self.assertEqual(items(str(ALICE), "oolong"), [row.pk])
 
     def test_it_takes_scopes_with_any_character(self):
         """B048: hyphens, quotes, percent signs and other scripts are bound, never spliced."""
@@ -122,3 +133,17 @@ class UpkeepTests(TestCase):
         self.assertEqual(report, ["memory_app.E001"])
         self.assertEqual(items(str(ALICE), "tea"), [before.pk, missed.pk])
         self.assertEqual(index_present(databases=["default"]), [])
+
+    def test_it_is_built_anew_where_its_triggers_are_of_another_version(self):
+        if not SQLITE:
+            return
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TRIGGER {ITEMS.name}_insert")
+            cursor.execute(
+                f"CREATE TRIGGER {ITEMS.name}_insert AFTER INSERT ON {ITEMS.table} BEGIN SELECT 1; END"
+            )
+        missed = item(str(ALICE), "black tea")
+
+        create_indexes()
+
+        self.assertEqual(items(str(ALICE), "tea"), [missed.pk])
