@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from bench import chaos, migration, turns
+from bench import chaos, memory, migration, turns
 from bench.site import BROKERS, WIRES, Broker, MissingError
 
 
@@ -36,7 +36,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     move.add_argument("--turns", type=int, default=1_000_000)
     move.add_argument("--items", type=int, default=100_000)
     move.set_defaults(together=False)
-    for command in (siege, pace, move):
+    mind = commands.add_parser("memory", help="recall, transcript pages, size of the index")
+    mind.add_argument("--items", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    mind.add_argument("--turns", type=int, default=1_000_000)
+    mind.set_defaults(together=False)
+    for command in (siege, pace, move, mind):
         command.add_argument("--broker", choices=BROKERS, help="only this one")
     return parser.parse_args(arguments)
 
@@ -46,6 +50,8 @@ def act(options: argparse.Namespace, broker: Broker) -> bool:
         return chaos.run(broker, wire=options.wire, rounds=options.rounds, seed=options.seed)
     if options.command == "migration":
         return migration.run(broker, turns=options.turns, items=options.items)
+    if options.command == "memory":
+        return memory.run(broker, items=options.items, turns=options.turns)
     return turns.run(broker, repeats=options.repeats)
 
 
