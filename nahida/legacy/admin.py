@@ -1,6 +1,6 @@
 """The approval desk: what is proposed for each old session, why, and a person's decision. It acts through the same functions as the commands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.contrib import admin, messages
@@ -19,7 +19,16 @@ from nahida.legacy.apply import to_apply
 from nahida.legacy.decide import DecisionError, decide
 from nahida.legacy.desk.filters import ChannelFilter, ConfidenceFilter, ResultFilter
 from nahida.legacy.desk.forms import ApplyForm, RenameForm
-from nahida.legacy.desk.pages import at_stake, evidence_of, history_of, jobs_of, sample_of
+from nahida.legacy.desk.pages import (
+    at_stake,
+    evidence_of,
+    facts_of,
+    history_of,
+    jobs_of,
+    outcome_of,
+    sample_of,
+    undoing_of,
+)
 from nahida.legacy.desk.splitting import SplitView
 from nahida.legacy.gather import KIND
 from nahida.legacy.long_work import start_apply, start_revert
@@ -38,7 +47,7 @@ class MigrationDesk(ReadOnlyAdmin):
     list_display = (
         "shown_old_key",
         "shown_new_key",
-        "recommendation",
+        "proposal",
         "shown_confidence",
         "shown_evidence",
         "stake",
@@ -80,6 +89,10 @@ class MigrationDesk(ReadOnlyAdmin):
             return ", ".join(telling.shown(target["new_session_id"]) for target in record.targets)
         return telling.shown(record.new_key)
 
+    @display(description="proposal", ordering="recommendation")
+    def proposal(self, record: MigrationLog) -> str:
+        return record.recommendation.replace("_", " ")
+
     @display(description="confidence", ordering="confidence", label=LABELS)
     def shown_confidence(self, record: MigrationLog) -> tuple[str, str]:
         return record.confidence, record.confidence
@@ -89,8 +102,8 @@ class MigrationDesk(ReadOnlyAdmin):
         return format_html_join(BREAK, "{}", ((line,) for line in evidence_of(record)))
 
     @display(description="rows")
-    def stake(self, record: MigrationLog) -> SafeString:
-        return format_html_join(BREAK, "{}", ((line,) for line in at_stake(record)))
+    def stake(self, record: MigrationLog) -> str:
+        return ", ".join(at_stake(record))
 
     @display(description="decision", ordering="approval")
     def shown_approval(self, record: MigrationLog) -> str:
@@ -120,13 +133,13 @@ class MigrationDesk(ReadOnlyAdmin):
         record = get_object_or_404(MigrationLog, pk=object_id)
         extra = {
             "record": record,
-            "lines": list(telling.tell(record)),
-            "evidence": list(evidence_of(record)),
+            "facts": list(facts_of(record)),
+            "evidence": record.evidence,
             "stake": list(at_stake(record)),
             "jobs": list(jobs_of(record)),
             "samples": list(sample_of(record)),
             "history": list(history_of(record)),
-            "state": status(record),
+            "decidable": not record.result and self.has_decide_permission(request),
         }
         return super().changeform_view(
             request, object_id, form_url, {**(extra_context or {}), **extra}
@@ -184,6 +197,7 @@ class MigrationDesk(ReadOnlyAdmin):
             nothing="Nothing here is decided and still open: approve something first.",
             title="Apply these decisions?",
             form=ApplyForm,
+            tells=outcome_of,
             start=lambda form: start_apply(
                 chosen,
                 by=request.user.get_username(),
@@ -202,6 +216,7 @@ class MigrationDesk(ReadOnlyAdmin):
             nothing="Nothing here was applied: there is nothing to take back.",
             title="Take these back?",
             form=None,
+            tells=undoing_of,
             start=lambda form: start_revert(chosen, by=request.user.get_username()),
         )
 
@@ -213,6 +228,7 @@ class MigrationDesk(ReadOnlyAdmin):
         nothing: str,
         title: str,
         form: type[ApplyForm] | None,
+        tells: Callable[[MigrationLog], Iterator[str]],
         start: Callable[[Any], Operation],
     ) -> HttpResponse | None:
         """Ask once, with what will happen to each record, then let a worker do it."""
@@ -230,7 +246,9 @@ class MigrationDesk(ReadOnlyAdmin):
             "opts": self.model._meta,
             "title": title,
             "records": records,
-            "stakes": [(record, list(jobs_of(record))) for record in records[:50]],
+            "stakes": [
+                (record, list(tells(record)), list(jobs_of(record))) for record in records[:50]
+            ],
             "more": max(0, len(chosen) - 50),
             "form": bound,
             "action": request.POST["action"],
@@ -249,6 +267,7 @@ class MigrationDesk(ReadOnlyAdmin):
             "work": work,
             "percent": round(100 * work.done / work.total) if work.total else 100,
             "is_over": work.state in ("done", "failed"),
+            "open": work.result.get("counts", {}).keys() & {"failed", "busy", "stale"},
         }
         return TemplateResponse(request, "legacy/work.html", context)
 

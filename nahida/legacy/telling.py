@@ -48,21 +48,27 @@ def tell(record: MigrationLog) -> Iterator[str]:
     """Tell one record, key first."""
     new = f" -> {shown(record.new_key)}" if record.new_key else ""
     yield shown(record.old_key) + new
-    yield f"    proposal    {record.recommendation}, confidence {record.confidence}{_state(record)}"
+    for what, text in parts(record):
+        yield f"    {what:<11} {text}"
+
+
+def parts(record: MigrationLog) -> Iterator[tuple[str, str]]:
+    """Yield all there is to say of a record, each with the word for what it is."""
+    yield "proposal", f"{record.recommendation}, confidence {record.confidence}{_state(record)}"
     for part in record.evidence:
         turns = f", {several(part['turn_count'], 'turns')}" if part["turn_count"] else ""
-        yield f"    evidence    {part['source']}: {shown(part['chat_address'])}{turns}"
+        yield "evidence", f"{part['source']}: {shown(part['chat_address'])}{turns}"
     for target in record.targets:
         turns = several(len(target["turn_ids"]), "turns")
-        yield f"    split       {turns} to {shown(target['new_session_id'])}"
-    yield f"    rows        {_rows(record.affected)}"
+        yield "split", f"{turns} to {shown(target['new_session_id'])}"
+    yield "rows", _rows(record.affected)
     yield from _risks(record.affected)
     for note in record.notes:
-        yield f"    note        {shown(note)}"
+        yield "note", shown(note)
     if record.reason:
-        yield f"    reason      {shown(record.reason)}"
+        yield "reason", shown(record.reason)
     if not record.result and not decided(record):
-        yield f"    advice      {ADVICE[record.recommendation]}"
+        yield "advice", ADVICE[record.recommendation]
 
 
 def told(outcome: Outcome) -> str:
@@ -97,15 +103,15 @@ def _listed(numbers: Mapping[str, int]) -> str:
     return ", ".join(several(number, name) for name, number in numbers.items() if number)
 
 
-def _risks(affected: Mapping[str, Any]) -> Iterator[str]:
+def _risks(affected: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for job in affected.get("jobs", []):
         name = shown(job["job_id"]) or job["id"]
         match job["outcome"]:
             case outcome if outcome == RETARGET:
-                yield f"    job         {name} goes on in {shown(job['chat_address'])}"
+                yield "job", f"{name} goes on in {shown(job['chat_address'])}"
             case outcome if outcome == DISABLE:
-                yield f"    job         {name} is switched off: {shown(job['why'])}"
+                yield "job", f"{name} is switched off: {shown(job['why'])}"
             case _:
-                yield f"    job         {name} stays as it is"
+                yield "job", f"{name} stays as it is"
     for child in affected.get("children", []):
-        yield f"    subagent    {shown(child['old'])} goes along"
+        yield "subagent", f"{shown(child['old'])} goes along"

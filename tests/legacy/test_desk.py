@@ -66,7 +66,7 @@ class ShowTests(DeskCase):
     def test_it_lists_the_proposals_with_their_counts(self) -> None:
         page = self.owner.get(LIST).content.decode()
 
-        for shown in ("4 records", "milky:private:1", "turns: milky:group:10001", "1 job"):
+        for shown in ("4 records", "milky:private:1", "milky:group:10001: 1 turn", "1 job"):
             self.assertIn(shown, page)
 
     def test_it_narrows_the_list(self) -> None:
@@ -109,6 +109,13 @@ class DecideTests(DeskCase):
         )
         self.assertEqual(self.record("milky:1").history[-1]["who"], "owner")
         self.assertIn("owner", self.owner.get(self.page("milky:1")).content.decode())
+
+    def test_it_can_be_decided_where_it_is_read(self) -> None:
+        button = '<button class="desk-button" name="action" value="approve">'
+        self.assertIn(button, self.owner.get(self.page("milky:1")).content.decode())
+        self.allow("view_migrationlog")
+
+        self.assertNotIn(button, self.clerk.get(self.page("milky:1")).content.decode())
 
     def rename(self, key: str, new_key: str, client: Client | None = None) -> Any:
         url = f"{LIST}{self.record(key).pk}/force-rename/"
@@ -171,6 +178,18 @@ class ApplyTests(DeskCase):
         for shown in ("Yes, 1 record", "Let these chats in", "goes on in milky:private:1"):
             self.assertIn(shown, page)
         self.assertFalse(Operation.objects.exists())
+
+    def test_it_says_of_each_record_what_becomes_of_it(self) -> None:
+        for action, key, expected in (
+            ("approve", "milky:1", "all of it to milky:private:1"),
+            ("reject", "milky:2", "nothing changes"),
+            ("approve", "milky:10001", "1 turn to milky:group:10001"),
+            ("approve", "milky:silent", "stays an old session"),
+        ):
+            with self.subTest(key):
+                self.act(action, key)
+
+                self.assertIn(expected, self.act("apply", key).content.decode())
 
     def test_it_applies_and_shows_how_far_it_is(self) -> None:
         self.act("approve", "milky:1", "milky:2", "milky:10001")

@@ -10,12 +10,16 @@ from django.utils.dateparse import parse_datetime
 from memory_app.models import MemoryTurn
 from nahida.legacy.gather import chat_named
 from nahida.legacy.inspect import lines_of
-from nahida.legacy.proposals import COUNTS, DISABLE, RETARGET
-from nahida.legacy.telling import ROWS, several, shown
-from sessions_app.models import MigrationLog
+from nahida.legacy.proposals import COUNTS
+from nahida.legacy.records import status
+from nahida.legacy.telling import ROWS, parts, several, shown
+from sessions_app.models import Approval, MigrationLog
 
 MOST_SAMPLES = 40  # turns
 SAMPLE_LENGTH = 200  # characters
+AT_RISK = ("job", "subagent")
+SHOWN_APART = ("evidence", "rows", *AT_RISK)
+STAYS = "stays an old session: it can be read, and nothing is written to it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +42,48 @@ class Event:
     more: str
 
 
+def facts_of(record: MigrationLog) -> Iterator[tuple[str, str]]:
+    """Yield what the page has no place of its own for."""
+    return ((what, text) for what, text in parts(record) if what not in SHOWN_APART)
+
+
 def evidence_of(record: MigrationLog) -> Iterator[str]:
     for part in record.evidence:
-        turns = f" ({several(part['turn_count'], 'turns')})" if part["turn_count"] else ""
-        yield f"{part['source'].replace('_', ' ')}: {shown(part['chat_address'])}{turns}"
+        turns = several(part["turn_count"], "turns") if part["turn_count"] else ""
+        yield f"{shown(part['chat_address'])}: {turns or part['source'].replace('_', ' ')}"
 
 
 def at_stake(record: MigrationLog) -> Iterator[str]:
-    for name in COUNTS:
+    """Yield what hangs on the session."""
+    for name in COUNTS[1:]:
         if count := record.affected.get(name, 0):
             yield several(count, ROWS[name])
 
 
 def jobs_of(record: MigrationLog) -> Iterator[str]:
     """Say what becomes of each job and subagent session of a record."""
-    for job in record.affected.get("jobs", []):
-        name = shown(job["job_id"]) or str(job["id"])
-        if job["outcome"] == RETARGET:
-            yield f"job {name} goes on in {shown(job['chat_address'])}"
-        elif job["outcome"] == DISABLE:
-            yield f"job {name} is switched off: {shown(job['why'])}"
-        else:
-            yield f"job {name} stays as it is"
-    for child in record.affected.get("children", []):
-        yield f"subagent session {shown(child['old'])} goes along"
+    return (f"{what} {text}" for what, text in parts(record) if what in AT_RISK)
+
+
+def outcome_of(record: MigrationLog) -> Iterator[str]:
+    """Say what applying a decided record does to its session."""
+    if record.approval == Approval.REJECTED:
+        yield "nothing changes; the rejection is noted"
+    elif record.approval == Approval.KEEP_LEGACY:
+        yield STAYS
+    elif record.targets and record.approval != Approval.RENAME:
+        for target in record.targets:
+            turns = several(len(target["turn_ids"]), "turns")
+            yield f"{turns} to {shown(target['new_session_id'])}"
+        yield "what is not listed stays"
+    elif record.new_key:
+        yield f"all of it to {shown(record.new_key)}"
+    else:
+        yield STAYS
+
+
+def undoing_of(record: MigrationLog) -> Iterator[str]:
+    yield f"{status(record).replace('_', ' ')} until now; every row becomes what it was before"
 
 
 def sample_of(record: MigrationLog) -> Iterator[Sample]:
