@@ -14,7 +14,7 @@ from nahida.legacy.inspect import inspect
 from nahida.legacy.plan import write_plan
 from scheduler_app.models import CronJob
 from sessions_app.models import Chat, MigrationLog, MigrationUndo, Session
-from tests.legacy.imported import BASE, GROUP, old_job, old_session, old_turn, record
+from tests.legacy.imported import BASE, GROUP, PRIVATE, old_job, old_session, old_turn, record
 from tests.legacy.test_session_keys_command import run
 from tests.sessions_app.moving import before_statement, rows
 
@@ -266,6 +266,19 @@ class RepairCommandTest(CommandCase):
 
         assert self.key() == f"{BASE}:cron:j1"
         assert "look at its record" in told
+
+    def test_it_leaves_a_history_that_two_chats_share(self):
+        """Jobs of two chats of one number kept their history under one name."""
+        for key in (GROUP, PRIVATE):
+            job = old_job(key)
+            CronJob.objects.filter(pk=job.pk).update(session_mode="named", session_name="daily")
+        shared = old_session(f"{BASE}:cron:daily", "")
+
+        told = self.repair("--history", "all")
+
+        shared.refresh_from_db()
+        assert shared.key == f"{BASE}:cron:daily"
+        assert f"its jobs name {GROUP}:cron:daily and {PRIVATE}:cron:daily" in told
 
     def test_it_leaves_a_history_that_was_decided(self):
         self.job()
