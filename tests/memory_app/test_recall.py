@@ -104,7 +104,7 @@ class ReceiptTests(TestCase):
 
         keep_receipts(hits, turn=self.answer)
 
-        self.assertEqual(self.shown(ALICE, self.answer), [self.shared.pk])
+        self.assertEqual([row.item_id for row in RecallReceipt.objects.all()], [self.shared.pk])
 
     def test_it_no_longer_shows_what_moved_to_another_chat(self):
         keep_receipts(self.hits(), turn=self.answer)

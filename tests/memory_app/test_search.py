@@ -49,14 +49,29 @@ class ScopeTests(TestCase):
         """The scope is part of the query, not a filter behind its best five."""
         for chat in range(50):
             for number in range(10):
-                remember(
-                    ChatAddress("fake", "private", f"9{chat}"), f"likes rainy days no. {number}"
-                )
+                remember(ChatAddress("fake", "private", f"9{chat}"), f"rainy days {'!' * number}?")
         remember(ALICE, "likes rainy days")
         give_vectors(EMBEDDER)
 
         for mode in Mode:
             self.assertEqual(found(ALICE, "rainy days", mode), ["likes rainy days"], mode)
+
+    def test_it_shows_nothing_that_moved_away_while_it_searched(self):
+        item = remember(ALICE, "likes tea").item
+        statements = 0
+
+        def move(execute, sql, params, many, context):
+            nonlocal statements
+            statements += 1
+            if statements == 2:  # it is found, and not read yet
+                items.move(item.pk, scope=scope(ALICE), to=scope(BOB), version=1)
+            return execute(sql, params, many, context)
+
+        with connection.execute_wrapper(move):
+            hits = search("tea", scope=scope(ALICE), limit=1, mode=Mode.KEYWORD, vector=None)
+
+        self.assertEqual(hits, [])
+        self.assertGreater(statements, 2)
 
     def test_it_finds_nothing_of_anybody_else(self):
         """Alice, the group of her number, its topic, her number on another account, bob, and the shared memory."""
@@ -142,6 +157,23 @@ class StateTests(TestCase):
         self.assertEqual([found(ALICE, "zq-probe", mode) for mode in Mode], [[], [], []])
         self.assertEqual((entries, MemoryEmbedding.objects.count()), (0, 0))
 
+    def test_it_leaves_no_word_in_the_file_of_the_index(self):
+        """FTS5 marks a word as deleted and keeps it until its segments are merged; PostgreSQL's vacuum needs no help."""
+        if connection.vendor != "sqlite":
+            return
+        item = remember(ALICE, "zq-probe").item
+
+        before = self.index_file()
+        items.forget(item.pk, scope=scope(ALICE))
+
+        self.assertIn(b"probe", before)
+        self.assertNotIn(b"probe", self.index_file())
+
+    def index_file(self) -> bytes:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT block FROM {ITEMS.name}_data")
+            return b"".join(block for (block,) in cursor.fetchall())
+
 
 class RankTests(TestCase):
     def test_it_puts_the_whole_query_before_some_of_it(self):
@@ -165,6 +197,14 @@ class RankTests(TestCase):
         remember(ALICE, "the pump is broken")
 
         self.assertEqual(found(ALICE, "what is the state of the pump"), ["the pump is broken"])
+
+    def test_it_leaves_out_what_holds_next_to_nothing_of_the_query(self):
+        remember(ALICE, "the heron, the otter, the vole and the newt live by the lake")
+        remember(ALICE, "newt soup")
+
+        shown = found(ALICE, "heron otter vole lake newt toad")
+
+        self.assertEqual([content[:9] for content in shown], ["the heron"])
 
     def test_it_gives_no_more_than_asked_for(self):
         for number in range(8):
