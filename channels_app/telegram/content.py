@@ -50,7 +50,7 @@ def read(message: Node) -> Content:
 
 
 def _entities(message: Node, text: str) -> Iterator[Entity]:
-    wire = text.encode("utf-16-le", "surrogatepass")
+    wire = text.encode("utf-16-le")
     for entity in message.nodes("entities") or message.nodes("caption_entities"):
         offset, length = entity.number("offset"), entity.number("length")
         if offset is None or length is None or offset < 0 or length <= 0:
@@ -68,7 +68,7 @@ def _entities(message: Node, text: str) -> Iterator[Entity]:
 
 def _with_links(text: str, entities: tuple[Entity, ...]) -> str:
     """Write out where a link leads: the model sees no entities."""
-    wire = text.encode("utf-16-le", "surrogatepass")
+    wire = text.encode("utf-16-le")
     links = (entity for entity in entities if entity.type == "text_link" and entity.url)
     for link in sorted(links, key=lambda entity: entity.end, reverse=True):
         if link.url.rstrip("/") == link.covered.rstrip("/"):

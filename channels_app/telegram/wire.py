@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from channels_app.messages import storable
+
 LARGEST_ID = 2**63 - 1
 
 
@@ -37,7 +39,7 @@ class Node:
 
     def text(self, key: str) -> str:
         found = self._value.get(key)
-        return found if isinstance(found, str) else ""
+        return storable(found) if isinstance(found, str) else ""
 
     def number(self, key: str) -> int | None:
         """Return a whole number that a database takes."""
@@ -51,6 +53,4 @@ class Node:
 
     def real(self, key: str) -> float | None:
         found = self._value.get(key)
-        return (
-            float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
-        )
+        return found if isinstance(found, float) else self.number(key)
