@@ -13,8 +13,10 @@ from django.utils import timezone
 
 from channels_app.models import Delivery, DeliveryState
 from memory_app.models import MemoryTurn, ModelCall, TurnState
+from nahida.legacy.gather import KIND
+from nahida.legacy.proposals import SKIP_TYPED
 from nahida.ops import health
-from sessions_app.models import Access, Chat
+from sessions_app.models import Access, Approval, Chat, MigrationLog
 
 STALLED_S = 30  # longer than any wake-up takes
 
@@ -55,6 +57,8 @@ def _cards(person: Person) -> Iterator[Card]:
         yield _work()
     if person.has_perm("memory_app.view_modelcall"):
         yield _calls()
+    if person.has_perm("sessions_app.view_migrationlog"):
+        yield from _old_sessions()
 
 
 def _waiting_chats() -> Card:
@@ -104,6 +108,17 @@ def _calls() -> Card:
     cost = f", cost {totals['cost']:.4f}" if totals["cost"] else ""
     link = _list("memory_app_modelcall")
     return Card("Tokens today", f"{tokens:,}", f"{totals['calls']} requests{cost}", link)
+
+
+def _old_sessions() -> Iterator[Card]:
+    """Yield a card while something is undecided, or decided and not applied."""
+    open_ones = MigrationLog.objects.filter(kind=KIND, result="").exclude(recommendation=SKIP_TYPED)
+    undecided = open_ones.filter(approval=Approval.PENDING).count()
+    to_apply = open_ones.exclude(approval=Approval.PENDING).count()
+    if undecided or to_apply:
+        link = _list("sessions_app_migrationlog", result="open")
+        note = f"{to_apply} decided, to be applied"
+        yield Card("Old sessions to decide", str(undecided), note, link, undecided > 0)
 
 
 def _usage() -> Mapping[str, Any]:

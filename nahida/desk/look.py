@@ -6,6 +6,10 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse
 
+from sessions_app.models import MigrationLog
+
+MOVING = "Moving over"  # shown where something moves
+
 # title, icon, admin name, permission
 GROUPS = (
     (
@@ -18,7 +22,7 @@ GROUPS = (
         ),
     ),
     (
-        "Moving over",
+        MOVING,
         (
             (
                 "Old sessions",
@@ -50,13 +54,15 @@ GROUPS = (
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    hidden = () if MigrationLog.objects.exists() else (MOVING,)
     first = {"title": "Overview", "icon": "dashboard", "link": reverse("admin:index")}
     return [
         {"items": [first]},
         *(
             {"title": title, "separator": True, "items": items}
             for title, entries in GROUPS
-            if (items := [_item(*entry) for entry in entries if request.user.has_perm(entry[3])])
+            if title not in hidden
+            and (items := [_item(*entry) for entry in entries if request.user.has_perm(entry[3])])
         ),
     ]
 

@@ -14,7 +14,7 @@ from memory_app.models import MemoryTurn, ModelCall, Role, TurnKind
 from nahida.gateway import keys
 from nahida.gateway.models import ApiKey
 from nahida.ops.models import Heartbeat
-from sessions_app.models import Access, Chat, Session
+from sessions_app.models import Access, Approval, Chat, MigrationLog, Session
 
 CHATS = "/admin/sessions_app/chat/"
 DELIVERIES = "/admin/channels_app/delivery/"
@@ -281,6 +281,24 @@ class DashboardTest(DeskCase):
         self.assertEqual(cards["Tokens today"], ("1,234", "1 requests"))
         self.assertEqual(page.context["usage"]["rows"], [["small", 1, 0, "1,000", "234", "—"]])
         self.assertContains(page, "silent")
+
+    def test_it_shows_old_sessions_while_they_wait(self) -> None:
+        """Where nothing was ever moved over, nothing speaks of it."""
+        title, menu = "Old sessions to decide", "Moving over"
+        self.assertNotIn(title, self.cards(self.owner))
+        self.assertNotContains(self.owner.get("/admin/"), menu)
+        record = MigrationLog.objects.create(
+            kind="session_keys", old_key="milky:1", recommendation="rename"
+        )
+
+        self.assertEqual(self.cards(self.owner)[title], ("1", "0 decided, to be applied"))
+        record.approval = Approval.APPROVED
+        record.save()
+        self.assertEqual(self.cards(self.owner)[title], ("0", "1 decided, to be applied"))
+        record.result = "renamed"
+        record.save()
+        self.assertNotIn(title, self.cards(self.owner))
+        self.assertContains(self.owner.get("/admin/"), menu)
 
     def test_it_shows_each_person_what_he_may_see(self) -> None:
         self.assertEqual(self.cards(self.clerk), {})
