@@ -27,7 +27,6 @@ PENDING: Final = "pending"
 RUNNING: Final = "running"
 DONE: Final = "done"
 FAILED: Final = "failed"
-UNFINISHED: Final = (PENDING, RUNNING)
 
 SLICE_S = 45.0
 # One step may be long: after that a worker is killed, and only then may another one go on.
@@ -89,7 +88,7 @@ def wake_due(limit: int) -> list[int]:
 def _claim(pk: int) -> uuid.UUID | None:
     token = uuid.uuid4()
     free = Q(token=None) | Q(lease_until__lt=DbNow())
-    due = Operation.objects.filter(free, pk=pk, wake_at__lte=DbNow(), state__in=UNFINISHED)
+    due = Operation.objects.filter(free, pk=pk, wake_at__lte=DbNow())
     is_mine = due.update(token=token, lease_until=DbNow() + LEASE, state=RUNNING)
     return token if is_mine else None
 
