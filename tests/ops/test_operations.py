@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from django.test import TransactionTestCase
 from django.utils import timezone
-from django_q.models import OrmQ
+from django_q.brokers import get_broker
+from django_q.signing import SignedPackage
 
 from channels_app.clock import DbNow
 from nahida.ops import operations
@@ -21,6 +22,13 @@ MINUTE = timedelta(minutes=1)
 class OperationTests(TransactionTestCase):
     def setUp(self) -> None:
         self.steps: list[int] = []
+        self.broker = get_broker()
+        self.broker.purge_queue()
+
+    def next_task(self) -> str:
+        [(_, package)] = self.broker.dequeue()
+        task: dict[str, str] = SignedPackage.loads(package)
+        return task["func"]
 
     def start(self, total: int = 3) -> Operation:
         return operations.start("count", total=total, subject={"to": total}, by="alice")
@@ -39,7 +47,7 @@ class OperationTests(TransactionTestCase):
     def test_it_wakes_a_worker_when_it_begins(self):
         self.start()
 
-        self.assertEqual(OrmQ.objects.get().func(), "nahida.tasks.run_operation")
+        self.assertEqual(self.next_task(), "nahida.tasks.run_operation")
 
     def test_it_does_all_steps_and_counts_what_came_of_them(self):
         operation = self.start()
@@ -60,7 +68,7 @@ class OperationTests(TransactionTestCase):
         self.run_slice(operation)
 
         self.assertEqual((operation.state, self.steps), ("done", [0, 1, 2]))
-        self.assertEqual(OrmQ.objects.count(), 4)
+        self.assertEqual(self.broker.queue_size(), 4)
 
     def test_it_is_done_by_one_worker_at_a_time(self):
         operation = self.start()
@@ -122,25 +130,25 @@ class OperationTests(TransactionTestCase):
 
     def test_it_is_woken_again_when_the_wake_up_was_lost(self):
         operation = self.start()
-        OrmQ.objects.all().delete()
+        self.broker.purge_queue()
 
         tick()
         tick()
 
-        self.assertEqual(OrmQ.objects.count(), 1)
+        self.assertEqual(self.broker.queue_size(), 1)
         Operation.objects.update(woken_at=timezone.now() - MINUTE)
         tick()
-        self.assertEqual(OrmQ.objects.count(), 2)
+        self.assertEqual(self.broker.queue_size(), 2)
         self.run_slice(operation)
         tick()
-        self.assertEqual(OrmQ.objects.count(), 2)
+        self.assertEqual(self.broker.queue_size(), 2)
 
     def test_it_is_woken_at_once_when_the_workers_start_anew(self):
         self.start()
         tick()
-        OrmQ.objects.all().delete()
+        self.broker.purge_queue()
 
         forget_wake_ups()
         tick()
 
-        self.assertEqual(OrmQ.objects.count(), 1)
+        self.assertEqual(self.broker.queue_size(), 1)
