@@ -1,7 +1,7 @@
 """An update of the Bot API as what happened in a chat. Pure, and never raises. Source: protocols/telegram.md, sections 2 to 4."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,7 +25,8 @@ TYPES: Mapping[str, str] = {
     "supergroup": "group",
     "channel": "channel",
 }
-MESSAGES = ("message", "edited_message", "channel_post", "edited_channel_post")
+MESSAGES = ("message", "channel_post")
+EDITS = ("edited_message", "edited_channel_post")
 # The user that stands for an anonymous admin, a channel that posts in a group, and posts of a group's own channel.
 BORROWED = frozenset({1087968824, 136817688, 777000})
 # Clients cut a longer text in two; a little less, since they cut at a blank or line break.
@@ -43,16 +44,18 @@ class Me:
 
 def parse(update: Mapping[str, Any], *, channel: str, me: Me) -> WireEvent:
     node = Node(update)
-    for kind in MESSAGES:
+    for kind in (*MESSAGES, *EDITS):
         if message := node.node(kind):
-            return _message(message, update=node, channel=channel, me=me)
+            event_key = _event_key(message, node, is_edit=kind in EDITS)
+            found = _message(message, event_key=event_key, channel=channel, me=me)
+            return _edit(found, message) if kind in EDITS else found
     if member := node.node("my_chat_member"):
         return _membership(member, channel=channel)
     kinds = ", ".join(sorted(key for key in node if key != "update_id"))
     return Skipped(f"an update of the kind {kinds or 'nothing'}")
 
 
-def _message(message: Node, *, update: Node, channel: str, me: Me) -> WireEvent:
+def _message(message: Node, *, event_key: str, channel: str, me: Me) -> WireEvent:
     address = _address(message, channel=channel)
     if address is None:
         return Skipped("a message without a chat that we know how to name")
@@ -67,16 +70,13 @@ def _message(message: Node, *, update: Node, channel: str, me: Me) -> WireEvent:
     if not found.text and not found.attachments:
         return Skipped(found.skipped or "a message without anything to read")
     addressed = address.target_type == "private" or _is_addressed(message, found, me=me)
-    edited = message.number("edit_date")
-    message_id = str(message.number("message_id") or "")
     return InboundMessage(
         address=address,
-        event_key=_event_key(message, update, edited=edited),
+        event_key=event_key,
         text=_without_own_name(found.text, me=me),
         sender=sender,
-        sent_at=_instant(edited or message.number("date")),
-        message_id="" if edited else message_id,
-        edits=message_id if edited else "",
+        sent_at=_instant(message.number("date")),
+        message_id=str(message.number("message_id") or ""),
         chat_title=_title(message.node("chat")),
         addressed=addressed,
         reply_to=_reply_to(message),
@@ -85,6 +85,18 @@ def _message(message: Node, *, update: Node, channel: str, me: Me) -> WireEvent:
         attachments=found.attachments,
         part=_part(message, found.text),
     )
+
+
+def _edit(event: WireEvent, message: Node) -> WireEvent:
+    """Make an edit of a message as it reads now. A new message may have been edited too, before anybody heard of it."""
+    if not isinstance(event, InboundMessage):
+        return event
+    if not event.message_id:
+        return Skipped("an edit that does not say of what")
+    if message.node("location").has("live_period"):
+        return Skipped("the next place of somebody who moves")
+    edited_at = _instant(message.number("edit_date")) or event.sent_at
+    return replace(event, edits=event.message_id, message_id="", sent_at=edited_at)
 
 
 def _address(message: Node, *, channel: str) -> ChatAddress | None:
@@ -135,11 +147,14 @@ def _title(chat: Node) -> str:
     return chat.text("title") or _name(chat)
 
 
-def _event_key(message: Node, update: Node, *, edited: int | None) -> str:
+def _event_key(message: Node, update: Node, *, is_edit: bool) -> str:
     chat_id, message_id = message.node("chat").number("id"), message.number("message_id")
-    if not message_id:
-        return f"upd:{update.number('update_id')}"
-    return f"edit:{chat_id}:{message_id}:{edited}" if edited else f"msg:{chat_id}:{message_id}"
+    edited = message.number("edit_date")
+    if message_id and is_edit and edited:
+        return f"edit:{chat_id}:{message_id}:{edited}"
+    if message_id and not is_edit:
+        return f"msg:{chat_id}:{message_id}"
+    return f"upd:{update.number('update_id')}"
 
 
 def _is_addressed(message: Node, found: content.Content, *, me: Me) -> bool:

@@ -49,8 +49,8 @@ def message(chat: dict[str, Any] = GROUP, **fields: Any) -> InboundMessage:
     return found
 
 
-def skipped(chat: dict[str, Any] = GROUP, **fields: Any) -> str:
-    found = event(chat, **fields)
+def skipped(chat: dict[str, Any] = GROUP, kind: str = "message", **fields: Any) -> str:
+    found = event(chat, kind, **fields)
     assert isinstance(found, Skipped), found
     return found.reason
 
@@ -198,9 +198,9 @@ class TestSenders:
         assert message(GROUP, **{"from": {"id": ME.id, "is_bot": True}}).sender.is_self
 
     def test_it_ignores_other_bots(self) -> None:
-        other = {"id": 42000009, "is_bot": True, "first_name": "Loud"}
+        other: Any = {"id": 42000009, "is_bot": True, "first_name": "Loud"}
 
-        assert "another bot" in skipped(GROUP, **{"from": other})
+        assert "another bot" in skipped(GROUP, "message", **{"from": other})
 
 
 class TestContent:
@@ -334,6 +334,29 @@ class TestEdits:
 
         assert isinstance(found, InboundMessage)
         assert found.edits == "88"
+
+    def test_it_takes_no_message_for_an_edit_that_was_edited_before_it_came(self) -> None:
+        found = message(GROUP, edit_date=1790000100)
+
+        assert (found.edits, found.message_id) == ("", "88")
+        assert found.event_key == "msg:-1001234500002:88"
+        assert found.sent_at == datetime.fromtimestamp(1790000000, UTC)
+
+    def test_it_tells_edits_without_a_time_apart(self) -> None:
+        found = event(GROUP, "edited_message")
+
+        assert isinstance(found, InboundMessage)
+        assert (found.edits, found.event_key) == ("88", "upd:1")
+
+    def test_it_needs_to_know_what_was_edited(self) -> None:
+        assert "edit" in skipped(GROUP, "edited_message", message_id=None, edit_date=1790000100)
+
+    def test_it_does_not_follow_somebody_who_moves(self) -> None:
+        """A live location is edited every few seconds."""
+        place = {**contents.PLACE, "live_period": 3600}
+
+        assert message(GROUP, text=None, location=place).text.startswith("[location")
+        assert "moves" in skipped(GROUP, "edited_message", text=None, location=place, edit_date=1)
 
 
 class TestMoves:
