@@ -1,5 +1,6 @@
 """An update of the Bot API as what happened in a chat. Pure, and never raises. Source: protocols/telegram.md, sections 2 to 4."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -32,6 +33,8 @@ BORROWED = frozenset({1087968824, 136817688, 777000})
 # Clients cut a longer text in two; a little less, since they cut at a blank or line break.
 LONG = 3800  # UTF-16 units
 QUOTE_LENGTH = 1000  # characters
+
+_COMMAND = re.compile(r"(?P<command>/\w+)@(?P<bot>\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,30 +161,43 @@ def _event_key(message: Node, update: Node, *, is_edit: bool) -> str:
 
 
 def _is_addressed(message: Node, found: content.Content, *, me: Me) -> bool:
+    """In a group: does it name the bot, command it, or answer its words? Somebody else's words, passed on, do none of these."""
+    if _origin(message) or _is_for_another_bot(found, me=me):
+        return False
     replied = message.node("reply_to_message")
     if replied.node("from").number("id") == me.id and not _is_topic_root(message, replied):
         return True
-    name = f"@{me.username}".lower()
-    for entity in found.entities:
-        match entity.type:
-            case "mention" if me.username and entity.covered.lower() == name:
-                return True
-            case "text_mention" if entity.user_id == me.id:
-                return True
-            case "bot_command" if entity.offset == 0:
-                _, at, bot = entity.covered.partition("@")
-                if not at or (me.username and bot.lower() == me.username.lower()):
-                    return True
+    return any(_names(entity, me=me) for entity in found.entities)
+
+
+def _names(entity: content.Entity, *, me: Me) -> bool:
+    match entity.type:
+        case "mention":
+            return _is_own(entity.covered.removeprefix("@"), me=me)
+        case "text_mention":
+            return entity.user_id == me.id
+        case "bot_command":
+            _, at, bot = entity.covered.partition("@")
+            return _is_own(bot, me=me) if at else entity.offset == 0
     return False
+
+
+def _is_for_another_bot(found: content.Content, *, me: Me) -> bool:
+    entities = (each for each in found.entities if each.offset == 0 and each.type == "bot_command")
+    bots = (command.covered.partition("@")[2] for command in entities)
+    return any(bot and not _is_own(bot, me=me) for bot in bots)
+
+
+def _is_own(name: str, *, me: Me) -> bool:
+    return bool(me.username) and name.lower() == me.username.lower()
 
 
 def _without_own_name(text: str, *, me: Me) -> str:
     """Return a command as it would be given in private: `/ask@nahida_bot why` is `/ask why`."""
-    command, blank, rest = text.partition(" ")
-    name, at, bot = command.partition("@")
-    if text.startswith("/") and at and me.username and bot.lower() == me.username.lower():
-        return f"{name}{blank}{rest}"
-    return text
+    command = _COMMAND.match(text)
+    if command is None or not _is_own(command["bot"], me=me):
+        return text
+    return command["command"] + text[command.end() :]
 
 
 def _is_topic_root(message: Node, replied: Node) -> bool:

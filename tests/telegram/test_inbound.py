@@ -164,12 +164,47 @@ class TestAddressed:
 
         assert (found.addressed, found.text) == (True, "/ask why")
 
+    def test_it_takes_a_command_with_its_argument_on_the_next_line(self) -> None:
+        command = entity("bot_command", 0, 15)
+
+        assert (
+            message(GROUP, text="/new@nahida_bot\nPlans", entities=[command]).text == "/new\nPlans"
+        )
+
+    def test_it_is_addressed_by_a_command_with_its_name_anywhere(self) -> None:
+        named, bare = "please /ask@nahida_bot", "please /ask"
+
+        found = message(GROUP, text=named, entities=[entity("bot_command", 7, 15)])
+        talk = message(GROUP, text=bare, entities=[entity("bot_command", 7, 4)])
+
+        assert (found.addressed, found.text, talk.addressed) == (True, named, False)
+
     def test_it_leaves_the_commands_of_other_bots_alone(self) -> None:
         text = "/new@other_bot"
+        own = {"message_id": 80, "from": {"id": ME.id}, "chat": GROUP, "text": "the answer"}
+
+        for fields in ({}, {"reply_to_message": own}):
+            command = entity("bot_command", 0, len(text))
+            found = message(GROUP, text=text, entities=[command], **fields)
+            assert (found.addressed, found.text) == (False, text)
+
+    def test_it_knows_no_command_by_the_beginning_of_a_name(self) -> None:
+        text = "/new@nahida_bot_2"
 
         found = message(GROUP, text=text, entities=[entity("bot_command", 0, len(text))])
 
         assert (found.addressed, found.text) == (False, text)
+
+    @pytest.mark.parametrize("text", ["/ask", "@nahida_bot"])
+    @pytest.mark.parametrize(
+        "passed_on", [contents.AROUND["from a channel"], contents.AROUND["for a channel"]]
+    )
+    def test_it_is_not_addressed_by_words_that_are_passed_on(
+        self, text: str, passed_on: Any
+    ) -> None:
+        marks = [entity("bot_command", 0, 4), entity("mention", 0, 11)]
+
+        assert not message(GROUP, text=text, entities=marks, **passed_on).addressed
 
 
 class TestSenders:
