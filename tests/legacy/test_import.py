@@ -6,9 +6,12 @@ import stat
 from django.core.management import CommandError, call_command
 
 from memory_app.models import Attachment, MemoryItem, MemoryTurn, TurnState
+from nahida.legacy.apply import apply_record
+from nahida.legacy.decide import decide
+from nahida.legacy.inspect import inspect
 from nahida.legacy.models import Source
 from scheduler_app.models import BackgroundTask, CronJob
-from sessions_app.models import Access, Chat, Lane, MigrationLog, Session
+from sessions_app.models import Access, Approval, Chat, Lane, MigrationLog, Session
 from tests.legacy.builder import NEWEST
 from tests.legacy.folder import FolderCase
 
@@ -237,6 +240,21 @@ class AgainTests(FolderCase):
 
         self.assertEqual(self.rows(), before)
         self.assertEqual({kind["imported"] for kind in tally["kinds"].values()}, {0})
+
+    def test_it_brings_no_override_back_that_has_moved(self):
+        """The old key is free again then; a chat that took it would be one nobody has."""
+        with self.old() as old:
+            old.talk(old.session(KEY), GROUP)
+            old.override(KEY, KEY)
+        self.bring()
+        inspect(who="alice")
+        decide(MigrationLog.objects.get(), Approval.APPROVED, who="alice")
+        apply_record(MigrationLog.objects.get().pk, who="alice", allows=True)
+
+        tally = self.bring()
+
+        self.assertEqual(tally["kinds"]["active sessions"]["already_there"], 1)
+        self.assertEqual([lane.chat.chat_key for lane in Lane.objects.all()], [GROUP])
 
     def test_it_brings_what_is_new(self):
         with self.old() as old:

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from channels_app.addresses import AddressError, ChatAddress, SessionKey
-from nahida.legacy.importing.ledger import Sessions
+from nahida.legacy.importing.ledger import Ledger, Sessions
 from nahida.legacy.importing.reader import OldFile, Row, instant, json_object
 from nahida.legacy.importing.tally import Count, Tally
 from nahida.legacy.models import Source
@@ -129,18 +129,23 @@ def overrides_of(file: OldFile) -> Iterator[tuple[str, str]]:
 
 def import_overrides(file: OldFile, source: Source, here: Sessions, tally: Tally) -> None:
     count = tally.of("active sessions")
+    known = Ledger(source, "override")  # once moved, it is no longer found by its old key
     for chat_key, old_id in overrides_of(file):
         count.read += 1
         key, session = _parsed(chat_key), here.session(old_id)
-        if key is None:
+        if chat_key in known:
+            count.there += 1
+        elif key is None:
             count.skip("the chat's key cannot be read", chat_key)
         elif session is None:
             count.skip("it names no session", chat_key)
         else:
-            _, is_new = Lane.objects.get_or_create(
-                chat=chat_of(key.address),
-                thread=key.address.thread_id,
-                defaults={"active_session": session},
-            )
+            with transaction.atomic():
+                lane, is_new = Lane.objects.get_or_create(
+                    chat=chat_of(key.address),
+                    thread=key.address.thread_id,
+                    defaults={"active_session": session},
+                )
+                known.note([(chat_key, lane.pk)])
             count.imported += is_new
             count.there += not is_new

@@ -67,10 +67,10 @@ class Tally:
 
     def lines(self) -> Iterator[str]:
         """Yield the closing table."""
-        yield f"{'':<18}{'read':>10}{'imported':>10}{'there':>10}{'skipped':>10}"
+        yield f"{'':<24}{'read':>10}{'imported':>10}{'there':>10}{'skipped':>10}"
         for kind, count in self.kinds.items():
             yield (
-                f"{kind:<18}{count.read:>10}{count.imported:>10}{count.there:>10}{count.skips:>10}"
+                f"{kind:<24}{count.read:>10}{count.imported:>10}{count.there:>10}{count.skips:>10}"
             )
         for kind, count in self.kinds.items():
             for reason, ids in count.skipped.items():
