@@ -84,7 +84,8 @@ def _accept_once(message: InboundMessage) -> Accepted:
 
 
 def _store(chat: Chat, message: InboundMessage) -> Accepted:
-    command = None if message.edits else slash.parse(message.text)
+    is_own_live_word = not (message.edits or message.forwarded_from)
+    command = slash.parse(message.text) if is_own_live_word else None
     policy = AnswerPolicy(chat.answer_policy)
     addressed = message.addressed or command is not None
     answers = policy == AnswerPolicy.ALWAYS or (policy != AnswerPolicy.OBSERVE and addressed)

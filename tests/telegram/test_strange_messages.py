@@ -51,6 +51,17 @@ class StrangeMessageTests(TelegramSite):
             self.assertIn("forwarded from Somebody Shy", shown)
             self.assertIn(f"> {words}", shown)
 
+    def test_it_runs_no_command_that_is_forwarded(self):
+        """Somebody else's words command nothing: they are shown to the model like any other text."""
+        self.model.enqueue("that is a command of mine")
+        origin = {"type": "hidden_user", "sender_user_name": "Somebody Shy", "date": 1}
+
+        self.say_raw(text="/reset", forward_origin=origin)
+
+        (turn,) = MemoryTurn.objects.filter(role="user")
+        self.assertEqual((turn.kind, turn.content), (TurnKind.MESSAGE, "/reset"))
+        self.assertEqual(self.lin.texts, ["that is a command of mine"])
+
     def test_it_never_runs_a_command_again_that_is_edited(self):
         said = self.lin.says("/new first")
         self.hear()
