@@ -54,6 +54,7 @@ def tell(record: MigrationLog) -> Iterator[str]:
 
 def parts(record: MigrationLog) -> Iterator[tuple[str, str]]:
     """Yield all there is to say of a record, each with the word for what it is."""
+    yield "record", str(record.pk)
     yield "proposal", f"{record.recommendation}, confidence {record.confidence}{_state(record)}"
     for part in record.evidence:
         turns = f", {several(part['turn_count'], 'turns')}" if part["turn_count"] else ""

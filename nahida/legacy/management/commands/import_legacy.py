@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from nahida.legacy.importing.reader import OldFileError
 from nahida.legacy.importing.run import run
 from nahida.legacy.importing.tally import TallyError
+from nahida.ops.health import migrated
 
 SHOWN_EVERY = 50_000  # turns, where lines are kept
 
@@ -24,6 +25,8 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print the closing table as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not migrated():
+            raise CommandError("the database is not ready: run bin/up once, or manage.py migrate")
         is_loud = not options["json"]
         try:
             tally = run(

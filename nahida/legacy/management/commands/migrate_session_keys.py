@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from nahida.legacy.acts import apply, inspect, repair_cron, revert, review, status
 from nahida.legacy.decide import operator
+from nahida.ops.health import migrated
 
 ACTS = {
     "inspect": inspect,
@@ -30,5 +31,7 @@ class Command(BaseCommand):
             act.add_arguments(its)
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not migrated():
+            raise CommandError("the database is not ready: run bin/up once, or manage.py migrate")
         options["who"] = operator(options["as_user"])
         ACTS[options["act"]].run(self, options)
