@@ -1,4 +1,7 @@
-"""Tools run once for a batch, however often the batch is taken (DESIGN 5, R8)."""
+"""Tools run once for a batch, however often the batch is taken (DESIGN 5, R8).
+
+Their results are masked: what a tool reads may hold secrets that nobody typed.
+"""
 
 import hashlib
 import json
@@ -10,6 +13,7 @@ from django.db import transaction
 
 from channels_app.messages import storable
 from memory_app.models import ToolCall
+from memory_app.redaction import redact
 from sessions_app import lanes
 
 
@@ -39,7 +43,7 @@ def run_inside(
     """Run a tool that writes rows: its writes, its result and the token's test are one transaction."""
     with transaction.atomic():
         _hold(lane_id, token)
-        result = storable(act())
+        result = redact(storable(act())).text
         ToolCall.objects.create(batch_id=batch, digest=call, name=name, result=result)
         return result
 
@@ -51,7 +55,7 @@ def run_outside(
     with transaction.atomic():
         _hold(lane_id, token)
         row = ToolCall.objects.create(batch_id=batch, digest=call, name=name, result=None)
-    result = storable(act())
+    result = redact(storable(act())).text
     ToolCall.objects.filter(pk=row.pk).update(result=result)
     return result
 
