@@ -19,8 +19,9 @@ from memory_app.tokens import Phrase, fts5_query, query_runs, query_tokens, tsqu
 
 # With fewer rows than this that hold the whole query, any of its tokens will do.
 FEW: Final = 3
-# Rows that hold the whole query are judged by their length, the newest ones; and the best of those that hold some of it.
+# Rows that hold the whole query, the newest ones, and where the index cannot say what a row holds, the best it has.
 CANDIDATES: Final = 100
+JUDGED_BY_LENGTH: Final = 40  # of those that hold some of the query
 # Tokens of a query any of which will do; the rest of a long one is read as phrases only.
 MOST_TOKENS: Final = 64
 # Characters of tokens that are read of a row where the index cannot say what it holds: 1,500 Chinese characters, 3,000 words.
@@ -67,11 +68,11 @@ def keyword(query: str, place: Place, *, limit: int) -> list[Found]:
     found = sorted(whole, key=by_rank)
     if len(found) < min(FEW, limit):
         known = {hit.pk for hit in whole}
-        found += [hit for hit in _partial(query, place, runs) if hit.pk not in known]
+        found += [hit for hit in _partial(query, place, runs, limit=limit) if hit.pk not in known]
     return found[:limit]
 
 
-def _partial(query: str, place: Place, runs: Sequence[Phrase]) -> list[Found]:
+def _partial(query: str, place: Place, runs: Sequence[Phrase], *, limit: int) -> list[Found]:
     """Judge rows by how much of the query they hold; what few of them hold counts more."""
     tokens = telling(query_tokens(query))[:MOST_TOKENS]
     phrases = list(dict.fromkeys((*tokens, *runs)))
@@ -84,7 +85,8 @@ def _partial(query: str, place: Place, runs: Sequence[Phrase]) -> list[Found]:
         + 0.45 * len(run_places & places) / len(runs)
         for pk, places in held.items()
     }
-    best = sorted((Found(pk, score) for pk, score in scores.items()), key=by_rank)[:CANDIDATES]
+    ranked = sorted((Found(pk, score) for pk, score in scores.items()), key=by_rank)
+    best = ranked[: max(limit, JUDGED_BY_LENGTH)]
     lengths = _lengths(place, [hit.pk for hit in best])
     # Less than 1 by construction.
     judged = [
