@@ -2,6 +2,7 @@
 
 import pkgutil
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from channels_app.channels import config_path
 from nahida.agent import slash
 from nahida.agent.policy import NEEDED
 from nahida.gateway.keys import SCOPES
+from nahida.legacy.management.commands import import_legacy, migrate_session_keys
 
 ROOT = Path(__file__).resolve().parent.parent
 PAPERS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -78,6 +80,18 @@ def test_it_lists_every_setting_of_a_channel(page: str, config: str):
     assert {name: default.lower() for name, default in listed} == {
         name: default.lower() for name, default in settings.items()
     }
+
+
+def test_it_moves_an_old_database_with_commands_that_are_there():
+    """Each command of the page is understood as written, and each act has its place there."""
+    lines = re.findall(r"^\$ manage\.py (.+)$", paper("docs/migrating.md"), re.MULTILINE)
+    commands = {"import_legacy": import_legacy, "migrate_session_keys": migrate_session_keys}
+
+    for name, *words in map(shlex.split, lines):
+        commands[name].Command().create_parser("manage.py", name).parse_args(words)
+
+    acts = {words[1] for words in map(shlex.split, lines) if words[0] == "migrate_session_keys"}
+    assert acts == set(migrate_session_keys.ACTS)
 
 
 def test_it_lists_every_scope_of_a_key():
