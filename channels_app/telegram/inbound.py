@@ -26,8 +26,11 @@ TYPES: Mapping[str, str] = {
     "supergroup": "group",
     "channel": "channel",
 }
+STATUSES = ("creator", "administrator", "member", "restricted", "left", "kicked")
 MESSAGES = ("message", "channel_post")
 EDITS = ("edited_message", "edited_channel_post")
+# General, the first topic of a forum, bears this number inside of Telegram; what is sent to it is refused.
+GENERAL = 1
 # The user that stands for an anonymous admin, a channel that posts in a group, and posts of a group's own channel.
 BORROWED = frozenset({1087968824, 136817688, 777000})
 # Clients cut a longer text in two; a little less, since they cut at a blank or line break.
@@ -61,7 +64,7 @@ def parse(update: Mapping[str, Any], *, channel: str, me: Me) -> WireEvent:
 def _message(message: Node, *, event_key: str, channel: str, me: Me) -> WireEvent:
     address = _address(message, channel=channel)
     if address is None:
-        return Skipped("a message without a chat that we know how to name")
+        return Skipped("a message in a chat that we do not know how to name")
     if reason := _foreign(message):
         return Skipped(reason)
     if moved := _moved(message, address):
@@ -108,6 +111,8 @@ def _address(message: Node, *, channel: str) -> ChatAddress | None:
     if target_type is None or not target_id:
         return None
     thread = message.number("message_thread_id") if message.flag("is_topic_message") else None
+    if thread == GENERAL and target_type == "group":
+        thread = None
     return ChatAddress(channel, target_type, str(target_id), str(thread) if thread else "")
 
 
@@ -122,12 +127,13 @@ def _foreign(message: Node) -> str:
 
 
 def _moved(message: Node, address: ChatAddress) -> ChatMoved | None:
+    to, since = message.number("migrate_to_chat_id"), message.number("migrate_from_chat_id")
+    other = to or since or 0
+    if address.target_type != "group" or other >= 0:
+        return None
     here = address.with_thread("")
-    if new := message.number("migrate_to_chat_id"):
-        return ChatMoved(here, ChatAddress(address.channel, "group", str(new)))
-    if old := message.number("migrate_from_chat_id"):
-        return ChatMoved(ChatAddress(address.channel, "group", str(old)), here)
-    return None
+    there = ChatAddress(address.channel, "group", str(other))
+    return ChatMoved(here, there) if to else ChatMoved(there, here)
 
 
 def _sender(message: Node, *, channel: str, me: Me) -> Sender:
@@ -255,18 +261,22 @@ def _membership(change: Node, *, channel: str) -> WireEvent:
     """What became of the bot in a chat: can it still write there?"""
     address = _address(change, channel=channel)
     if address is None:
-        return Skipped("a membership in a chat that we know how to name")
+        return Skipped("a membership in a chat that we do not know how to name")
+    if reason := _foreign(change):
+        return Skipped(reason)
     member = change.node("new_chat_member")
     status = member.text("status")
-    if status in ("kicked", "left"):
+    if status not in STATUSES:
+        return Skipped(f"a membership of the kind {status[:60]!r}")
+    is_out = status == "restricted" and member.denies("is_member")
+    if status in ("kicked", "left") or is_out:
         is_private = address.target_type == "private"
         reason = "the person blocked the bot" if is_private else "the bot was removed from the chat"
         return ReachChanged(address, reason)
     if status == "restricted" and not member.flag("can_send_messages"):
         until = _instant(member.number("until_date"))
         return ReachChanged(address, "the bot may not write here", is_muted=True, until=until)
-    if address.target_type == "channel" and not (
-        status == "administrator" and member.flag("can_post_messages")
-    ):
+    may_post = status == "creator" or member.flag("can_post_messages")
+    if address.target_type == "channel" and not may_post:
         return ReachChanged(address, "the bot may not post in this channel", is_muted=True)
     return ReachChanged(address)

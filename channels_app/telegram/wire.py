@@ -51,6 +51,9 @@ class Node:
     def flag(self, key: str) -> bool:
         return self._value.get(key) is True
 
+    def denies(self, key: str) -> bool:
+        return self._value.get(key) is False
+
     def real(self, key: str) -> float | None:
         found = self._value.get(key)
         return found if isinstance(found, float) else self.number(key)

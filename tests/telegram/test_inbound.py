@@ -101,8 +101,12 @@ class TestTopics:
         """A thread id without the topic's mark names the root of a discussion."""
         assert message(GROUP, message_thread_id=80).address.thread_id == ""
 
-    def test_it_knows_general_by_its_lack_of_a_mark(self) -> None:
-        assert message(FORUM, message_thread_id=1).address.thread_id == ""
+    def test_it_gives_general_no_thread(self) -> None:
+        """With or without its number and mark: what is sent to topic 1 is refused."""
+        for fields in ({}, {"message_thread_id": 1}, {"message_thread_id": 205}):
+            assert message(FORUM, **fields).address.thread_id == ""
+        marked = message(FORUM, message_thread_id=1, is_topic_message=True)
+        assert marked.address.thread_id == ""
 
     def test_it_is_not_addressed_by_the_root_of_its_topic(self) -> None:
         """In a topic that the bot opened every message says that it answers the bot."""
@@ -402,6 +406,10 @@ class TestMoves:
         assert read(SAMPLES[8]) == ChatMoved(self.OLD, self.NEW)
         assert read(SAMPLES[9]) == ChatMoved(self.OLD, self.NEW)
 
+    def test_it_moves_no_group_to_a_person(self) -> None:
+        assert "without anything" in skipped(GROUP, text=None, migrate_to_chat_id=5550002)
+        assert "without anything" in skipped(PRIVATE, text=None, migrate_to_chat_id=-77001)
+
 
 class TestReach:
     def change(self, chat: dict[str, Any], status: str, **fields: Any) -> WireEvent:
@@ -435,6 +443,25 @@ class TestReach:
         assert found.is_muted
         assert found.until == datetime.fromtimestamp(1790003600, UTC)
         assert self.change(GROUP, "restricted", until_date=0).until is None  # type: ignore[union-attr]
+
+    def test_it_was_removed_if_it_is_restricted_and_no_member(self) -> None:
+        found = self.change(GROUP, "restricted", is_member=False, can_send_messages=True)
+
+        assert isinstance(found, ReachChanged)
+        assert (found.reason, found.is_muted) == ("the bot was removed from the chat", False)
+
+    @pytest.mark.parametrize("status", ["", "promoted"])
+    def test_it_reads_nothing_into_a_status_that_it_does_not_know(self, status: str) -> None:
+        found = self.change(GROUP, status)
+
+        assert isinstance(found, Skipped)
+        assert repr(status) in found.reason
+
+    def test_it_ignores_its_membership_in_direct_messages_of_a_channel(self) -> None:
+        found = self.change({**GROUP, "is_direct_messages": True}, "member")
+
+        assert isinstance(found, Skipped)
+        assert "direct messages" in found.reason
 
     def test_it_may_write_though_restricted_otherwise(self) -> None:
         found = self.change(GROUP, "restricted", can_send_messages=True)

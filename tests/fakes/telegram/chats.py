@@ -98,7 +98,8 @@ class Chat:
         self.members: dict[int, dict[str, Any]] = {}
         self.refusal: ApiError | None = None  # what every message of the bot meets here
         self.moved_to: int | None = None
-        self._message_ids = itertools.count(1)
+        # The number 1 of a forum is General; no topic that is opened gets it.
+        self._message_ids = itertools.count(2 if wire.get("is_forum") else 1)
         self.join(owner)
         self.join(bot.user)
 
