@@ -33,8 +33,9 @@ EDITS = ("edited_message", "edited_channel_post")
 GENERAL = 1
 # The user that stands for an anonymous admin, a channel that posts in a group, and posts of a group's own channel.
 BORROWED = frozenset({1087968824, 136817688, 777000})
-# Clients cut a longer text in two; a little less, since they cut at a blank or line break.
-LONG = 3800  # UTF-16 units
+# A client that cuts a text of more than 4096 units may cut at the last blank line, be it as early as in the middle (Telegram
+# Desktop does), and trims the piece.
+LONG = 2000  # UTF-16 units
 QUOTE_LENGTH = 1000  # characters
 
 _COMMAND = re.compile(r"(?P<command>/\w+)@(?P<bot>\w+)")
@@ -89,7 +90,7 @@ def _message(message: Node, *, event_key: str, channel: str, me: Me) -> WireEven
         quote=_quote(message),
         forwarded_from=_origin(message),
         attachments=found.attachments,
-        part=_part(message, found.text),
+        part=_part(message),
     )
 
 
@@ -245,8 +246,8 @@ def _origin(message: Node) -> str:
     return next((name for name in names if name), "somebody")
 
 
-def _part(message: Node, text: str) -> Part:
-    is_piece = message.has("media_group_id") or units(text) >= LONG
+def _part(message: Node) -> Part:
+    is_piece = message.has("media_group_id") or units(message.text("text")) >= LONG
     return Part.PIECE if is_piece else Part.WHOLE
 
 

@@ -323,10 +323,20 @@ class TestContent:
     def test_it_skips_a_message_that_nobody_can_read(self) -> None:
         assert "without anything to read" in skipped(GROUP, text=None, hologram={"cube": 1})
 
-    def test_it_takes_the_pieces_of_an_album_and_of_a_long_text_for_pieces(self) -> None:
+    def test_it_takes_the_pieces_of_an_album_for_pieces(self) -> None:
         assert message(GROUP, media_group_id="7").part == Part.PIECE
-        assert message(GROUP, text="long " * 800).part == Part.PIECE
-        assert message(GROUP, text="short").part == Part.WHOLE
+        assert message(GROUP).part == Part.WHOLE
+
+    def test_it_takes_a_text_for_a_piece_that_was_cut_at_a_blank_line(self) -> None:
+        """Telegram Desktop cuts there rather than at the limit, though no earlier than half way."""
+        assert message(GROUP, text="字" * 2040).part == Part.PIECE
+        assert message(GROUP, text="🌱" * 1020).part == Part.PIECE
+        assert message(GROUP, text="字" * 1990).part == Part.WHOLE
+
+    def test_it_takes_no_text_for_a_piece_because_of_its_links(self) -> None:
+        link = entity("text_link", 0, 2, url="https://e.org/" + "x" * 3000)
+
+        assert message(GROUP, text="hi", entities=[link]).part == Part.WHOLE
 
 
 class TestQuotesAndForwards:
