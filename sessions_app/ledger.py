@@ -10,7 +10,7 @@ from datetime import date, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from django.db import models, transaction
+from django.db import connection, models, transaction
 from django.db.models import Count, Max, Min, QuerySet
 
 from sessions_app.models import Change, MigrationLog, MigrationUndo
@@ -161,16 +161,27 @@ def whole(rows: Rows) -> dict[Any, Row]:
 
 
 def standing(model: type[models.Model], pk: Any) -> dict[str, list[int]]:
-    """Return the last of the rows that point to a row, and how many there are up to a limit, for each ForeignKey."""
-    found = {}
-    for other, column in pointing_at(model):
-        pks = list(
-            other._base_manager.filter(**{column: pk})
-            .order_by("-pk")
-            .values_list("pk", flat=True)[:COUNTED]
-        )
-        found[f"{other._meta.label}.{column}"] = [pks[0] if pks else 0, len(pks)]
-    return found
+    """Return the last of the rows that point to a row, and how many there are up to a limit, for each ForeignKey.
+
+    One query over a dozen tables, since it is asked for each of thousands of records.
+    """
+    places = list(pointing_at(model))
+    parts = [part for other, column in places for part in _last_and_number(other, column)]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(parts)}", [pk] * len(parts))
+        row = cursor.fetchone()
+    return {
+        f"{other._meta.label}.{column}": [row[2 * place], row[2 * place + 1]]
+        for place, (other, column) in enumerate(places)
+    }
+
+
+def _last_and_number(model: type[models.Model], column: str) -> Iterator[str]:
+    quoted = connection.ops.quote_name
+    pk = quoted(_column(model, model._meta.pk.name))
+    rows = f"FROM {quoted(model._meta.db_table)} WHERE {quoted(_column(model, column))} = %s"
+    yield f"COALESCE((SELECT MAX({pk}) {rows}), 0)"
+    yield f"(SELECT COUNT(*) FROM (SELECT 1 {rows} LIMIT {COUNTED}) AS counted)"
 
 
 def plain(value: Any) -> Any:
@@ -189,6 +200,10 @@ def plain(value: Any) -> Any:
 def _read(rows: Rows, columns: list[str]) -> dict[Any, Row]:
     found = rows.order_by().values_list("pk", *columns)
     return {pk: dict(zip(columns, map(plain, values), strict=True)) for pk, *values in found}
+
+
+def _column(model: type[models.Model], name: str) -> str:
+    return str(getattr(model._meta.get_field(name), "column"))  # noqa: B009 (relations have none)
 
 
 def _attname(model: type[models.Model], name: str) -> str:
