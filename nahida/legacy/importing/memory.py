@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from channels_app.addresses import MAX_KEY_BYTES
 from channels_app.messages import storable
+from memory_app.items import content_hash
 from memory_app.models import ItemStatus, MemoryCandidate, MemoryEmbedding, MemoryItem
 from memory_app.scopes import CHAT_KINDS, GLOBAL_ID, GLOBAL_SCOPE
 from memory_app.tokens import index_text
@@ -121,6 +122,7 @@ def _item(row: Row, here: Sessions) -> MemoryItem:
         sensitivity=storable(str(row["sensitivity"] or ""))[:16],
         source=storable(str(row["source"] or ""))[:64],
         evidence=evidence,
+        content_hash=content_hash(content),
         source_session_id=here.get(_session_of(row)),
         imported={
             **_rest(row, ("item_id", "status", *ITEM_COLUMNS[15:])),
@@ -194,6 +196,7 @@ def _candidate(row: Row, here: Sessions) -> dict[str, Any]:
         "status": storable(str(row["status"] or ""))[:24],
         "confidence": _share(row["confidence"], 1.0),
         "evidence": evidence,
+        "content_hash": content_hash(str(row["content"] or "")),
         "source_session_id": here.get(_session_of(row)),
         "imported": {"candidate_id": row["candidate_id"], **kept, **raw},
         "created_at": instant(row["created_at"]) or timezone.now(),
