@@ -1,6 +1,7 @@
 """Importing an old database: everything comes in once, nothing of the file changes, and the sums add up."""
 
 import io
+import os
 import stat
 
 from django.core.management import CommandError, call_command
@@ -8,6 +9,7 @@ from django.core.management import CommandError, call_command
 from memory_app.models import Attachment, MemoryItem, MemoryTurn, TurnState
 from nahida.legacy.apply import apply_record
 from nahida.legacy.decide import decide
+from nahida.legacy.importing.reader import OldFileError, opened
 from nahida.legacy.inspect import inspect
 from nahida.legacy.models import Source
 from scheduler_app.models import BackgroundTask, CronJob
@@ -340,13 +342,80 @@ class FileTests(FolderCase):
 
         self.assertEqual(self.digests(), before)
 
+    def test_it_finds_what_is_pending_behind_a_link(self):
+        with self.old(wal=True) as old:
+            self.furnish(old)
+            self.newest = self.path("elsewhere/link.db")
+            self.newest.parent.mkdir()
+            self.newest.symlink_to(old.path)
+
+            self.bring()
+
+        self.assertEqual(MemoryTurn.objects.count(), 3)
+
+    def test_it_reads_a_copy_while_the_old_bot_goes_on(self):
+        scratch = self.path("scratch")
+        scratch.mkdir()
+        with self.old(wal=True) as old:
+            old.session(KEY)
+            old.turn(KEY)
+            with opened(self.newest, scratch=scratch) as file:
+                old.turn(KEY)
+
+                self.assertEqual(file.count("memory_turns"), 1)
+                # Even a kill now leaves no copy of somebody's chats behind.
+                self.assertEqual(list(scratch.iterdir()), [])
+
+    def test_it_tells_when_the_file_changed_under_its_eyes(self):
+        with self.old() as old:
+            old.session(KEY)
+
+            with (
+                self.assertRaisesMessage(OldFileError, "changed while it was read"),
+                opened(self.newest, scratch=self.folder),
+            ):
+                old.turn(KEY)
+
+    def test_it_leaves_an_index_of_vectors_whose_module_is_missing(self):
+        with self.old() as old:
+            self.furnish(old)
+            old.connection.execute("PRAGMA writable_schema = ON")
+            old.connection.execute(
+                "INSERT INTO sqlite_master VALUES ('table', 'memory_embedding_vec', 'memory_embedding_vec', 0,"
+                " 'CREATE VIRTUAL TABLE memory_embedding_vec USING vec0 (embedding float[2])')"
+            )
+            old.connection.execute("CREATE TABLE memory_embedding_vec_rowids (rowid INTEGER)")
+            old.insert("memory_embedding_vec_rowids", rowid=1)
+
+        left = self.bring()["left"]
+
+        self.assertEqual(left["memory_embedding_vec"]["rows"], 1)
+        self.assertEqual(left["memory_item_fts"]["rows"], 0)
+
+    def test_it_refuses_a_file_with_a_damaged_page(self):
+        with self.old() as old:
+            old.session(KEY)
+            for _ in range(3000):
+                old.turn(KEY, "hello " * 20)
+        raw = bytearray(self.newest.read_bytes())
+        middle = len(raw) // 2 // 4096 * 4096
+        raw[middle : middle + 2048] = b"\xff" * 2048
+        self.newest.write_bytes(raw)
+
+        with self.assertRaisesRegex(CommandError, "is damaged|malformed"):
+            self.bring()
+
+        self.assertFalse(Session.objects.exists())
+
     def test_it_refuses_what_is_no_old_database(self):
+        os.mkfifo(self.path("pipe.db"))
         whole = self.path("whole.db")
         with self.old("whole.db") as old:
             self.furnish(old)
         cases = {
             "missing.db": "cannot be read: No such file",
             ".": "is a directory",
+            "pipe.db": "is no file",
             "empty.db": "is empty",
             "text.db": "is no SQLite database, or an encrypted one",
             "cut.db": "is cut off",

@@ -1,19 +1,28 @@
 """The old file, read so that nothing of it changes and nothing appears beside it. Source: legacy/LEGACY_DB.md, 1 to 3."""
 
 import json
+import math
+import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from channels_app.messages import storable
+
 MAGIC = b"SQLite format 3\x00"
 SIDECARS = ("-wal", "-journal")
 COPY_TRIES = 3
-CHUNK = 5_000  # rows
+DEEPEST_JSON = 100  # levels; what nests deeper would stop whoever reads it later
+
+NEEDED = {
+    "sessions": {"session_id", "created_at", "last_active_at"},
+    "memory_turns": {"id", "session_id", "role", "content"},
+}
 
 Row = dict[str, Any]
 
@@ -23,12 +32,15 @@ class OldFileError(Exception):
 
 
 class OldFile:
-    """An open copy, or the file itself where nothing was pending. Every table and column may be missing."""
+    """An open copy, or the file itself where nothing was pending. Every table and column may be missing.
+
+    Text that is no UTF-8, and bytes where text should be, are read as text; what is wrong in them shows as `\\xff`.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         connection.row_factory = sqlite3.Row
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        connection.text_factory = _decoded
         self.tables = {
             name: bool(sql and sql.upper().startswith("CREATE VIRTUAL"))
             for name, sql in connection.execute(
@@ -39,16 +51,24 @@ class OldFile:
     def columns(self, table: str) -> set[str]:
         if table not in self.tables:
             return set()
-        return {row["name"] for row in self._connection.execute(f'PRAGMA table_info("{table}")')}
+        query = f"PRAGMA table_info({_quoted(table)})"
+        return {row["name"] for row in self._connection.execute(query)}
 
     def count(self, table: str) -> int:
         if table not in self.tables:
             return 0
-        [found] = self._connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()
+        [found] = self._connection.execute(f"SELECT count(*) FROM {_quoted(table)}").fetchone()
         return int(found)
 
-    def rows(self, table: str, wanted: Sequence[str], *, after: int | None = None) -> Iterator[Row]:
-        """Yield the rows of a table in the order they were made; a column it does not have is None.
+    def rows(
+        self,
+        table: str,
+        wanted: Sequence[str],
+        *,
+        after: int | None = None,
+        by: str | None = None,
+    ) -> Iterator[Row]:
+        """Yield the rows of a table in the order they were made, or by a column; a column it does not have is None.
 
         `after` leaves out those whose `id` is not larger.
         """
@@ -57,11 +77,11 @@ class OldFile:
             return
         listed = ", ".join(f'"{name}"' if name in has else f'NULL AS "{name}"' for name in wanted)
         where = "" if after is None else f"WHERE id > {int(after)}"
-        order = "id" if "id" in has else "rowid"
-        yield from map(
-            dict,
-            self._connection.execute(f'SELECT {listed} FROM "{table}" {where} ORDER BY {order}'),
-        )
+        made = "id" if "id" in has else "rowid"
+        order = f'"{by}", {made}' if by else made
+        query = f'SELECT {listed} FROM "{table}" {where} ORDER BY {order}'
+        for row in self._connection.execute(query):
+            yield {name: _text_of_bytes(row[name]) for name in wanted}
 
     def span(self, table: str, *, after: int) -> tuple[int | None, int]:
         """Return the first and last `id` larger than `after`; None if there is none."""
@@ -74,10 +94,23 @@ class OldFile:
         if column not in self.columns(table):
             return []
         query = (
-            f'SELECT DISTINCT "{column}" FROM "{table}" WHERE "{column}" != \'\' '
-            f'AND "{column}" NOT IN (SELECT "{key}" FROM "{parent}") ORDER BY 1'
+            f'SELECT DISTINCT "{column}" FROM "{table}" WHERE "{column}" != \'\' AND NOT EXISTS '
+            f'(SELECT 1 FROM "{parent}" AS p WHERE p."{key}" = "{table}"."{column}") ORDER BY 1'
         )
-        return [str(found) for [found] in self._connection.execute(query)]
+        return [str(_text_of_bytes(found)) for [found] in self._connection.execute(query)]
+
+    def damage(self) -> str:
+        """Return what is wrong with the pages of the tables that are read, "" if nothing.
+
+        Indexes and virtual tables are left alone: the one are not read, and the other ask for modules that are not here.
+        """
+        for table, is_virtual in self.tables.items():
+            if not is_virtual:
+                query = f"PRAGMA quick_check({_quoted(table)})"
+                [found] = self._connection.execute(query).fetchone()
+                if found != "ok":
+                    return f"{table}: {found.splitlines()[-1]}"
+        return ""
 
     @property
     def version(self) -> int | None:
@@ -89,40 +122,60 @@ class OldFile:
 
     @property
     def mark(self) -> str:
-        """Return what tells this database from another: how its first session and its first turn began."""
+        """Return what tells this database from another: its first session; "" while it has none."""
         [session] = self._connection.execute(
             "SELECT coalesce(min(created_at || ' ' || session_id), '') FROM sessions"
         ).fetchone()
-        return str(session)[:64]
+        return storable(str(session))[:64]
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def _text_of_bytes(value: Any) -> Any:
+    return _decoded(value) if isinstance(value, bytes) else value
+
+
+def _quoted(table: str) -> str:
+    return '"{}"'.format(table.replace('"', '""'))
 
 
 @contextmanager
 def opened(path: Path, *, scratch: Path) -> Iterator[OldFile]:
     """Open an old database. `scratch` is a directory for a copy, needed where the old bot has not written all of it back.
 
-    Raises OldFileError, also at the end if the file changed meanwhile.
+    Raises OldFileError, also while it is read, and at the end if the file itself was read and changed meanwhile.
     """
-    _check_head(path)
-    with tempfile.TemporaryDirectory(prefix="legacy-", dir=scratch) as folder:
-        before = _stamp(path)
-        with closing(_connect(path, Path(folder))) as connection:
+    real = Path(
+        os.path.realpath(path)
+    )  # what is pending lies beside the file, not beside a link to it
+    try:
+        _check_head(real)
+        before, is_copied = _stamp(real), bool(_sidecars(real))
+        connection = _copied(real, scratch) if is_copied else _unchanging(real)
+    except OSError as error:
+        raise OldFileError(f"{path} cannot be read: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise OldFileError(f"{path} cannot be read as a database: {error}") from error
+    with closing(connection):
+        try:
             yield _checked(path, connection)
-        if _stamp(path) != before:
-            raise OldFileError(
-                f"{path} changed while it was read: stop the old bot and import again"
-            )
+        except sqlite3.Error as error:  # our own database has errors of other classes
+            raise OldFileError(f"{path} cannot be read as a database: {error}") from error
+    if not is_copied and _stamp(real) != before:
+        raise OldFileError(f"{path} changed while it was read: stop the old bot and import again")
 
 
 def _check_head(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            head = file.read(100)
-    except IsADirectoryError as error:
-        raise OldFileError(f"{path} is a directory: name the file nahida.db in it") from error
-    except OSError as error:
-        raise OldFileError(f"{path} cannot be read: {error.strerror}") from error
+    if path.is_dir():
+        raise OldFileError(f"{path} is a directory: name the file nahida.db in it")
+    if path.exists() and not path.is_file():
+        raise OldFileError(f"{path} is no file: name the nahida.db of the old bot")
+    with path.open("rb") as file:
+        head = file.read(100)
     if not head.startswith(MAGIC):
-        what = "is empty" if not head else "is no SQLite database, or an encrypted one"
+        what = "is no SQLite database, or an encrypted one" if head else "is empty"
         raise OldFileError(f"{path} {what}: name the nahida.db of the old bot")
     page = int.from_bytes(head[16:18], "big")
     pages = int.from_bytes(head[28:32], "big")
@@ -133,43 +186,48 @@ def _check_head(path: Path) -> None:
 
 
 def _sidecars(path: Path) -> list[Path]:
+    """Return the logs of pending writes. One that is empty tells that the bot may be at work."""
     beside = (path.with_name(path.name + ending) for ending in SIDECARS)
-    return [sidecar for sidecar in beside if sidecar.exists() and sidecar.stat().st_size]
+    return [sidecar for sidecar in beside if sidecar.exists()]
 
 
 def _stamp(path: Path) -> list[tuple[str, int, int]]:
-    stats = [(each.name, each.stat()) for each in (path, *_sidecars(path))]
+    stats = [(each.name, each.stat()) for each in (path, *_sidecars(path)) if each.exists()]
     return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
 
-def _connect(path: Path, folder: Path) -> sqlite3.Connection:
-    if not _sidecars(path):
-        # Immutable: SQLite neither locks it nor writes beside it, not even for a file in WAL mode.
-        return sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
+def _unchanging(path: Path) -> sqlite3.Connection:
+    """Open a file which SQLite then neither locks nor writes beside, not even one in WAL mode."""
+    return sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)
+
+
+def _copied(path: Path, scratch: Path) -> sqlite3.Connection:
+    """Open a copy in which all that was pending is written back. Its space is free again with the connection's end, whatever ends it."""
     for _ in range(COPY_TRIES):
-        before = _stamp(path)
-        for file in (path, *_sidecars(path)):
-            shutil.copyfile(file, folder / file.name)
-        if _stamp(path) == before:
-            return sqlite3.connect(folder / path.name)
+        with tempfile.TemporaryDirectory(prefix="legacy-", dir=scratch) as folder:
+            if (copy := _copy(path, Path(folder))) is not None:
+                with closing(sqlite3.connect(copy)) as connection:
+                    connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+                return _unchanging(copy)
     raise OldFileError(f"{path} is being written to: stop the old bot and import again")
 
 
-def _checked(path: Path, connection: sqlite3.Connection) -> OldFile:
+def _copy(path: Path, folder: Path) -> Path | None:
+    """Copy a file with all that lies beside it. None: it was written to meanwhile."""
     try:
-        file = OldFile(connection)
-        [health] = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
-        if "no such module" not in str(error):  # a vector index, which is not read
-            raise OldFileError(f"{path} cannot be read as a database: {error}") from error
-        health = "ok"
-    if health != "ok":
-        raise OldFileError(f"{path} is damaged: {health}")
-    needed = {
-        "sessions": {"session_id", "created_at", "last_active_at"},
-        "memory_turns": {"id", "session_id", "role", "content"},
-    }
-    for table, columns in needed.items():
+        before = _stamp(path)
+        for file in (path, *_sidecars(path)):
+            shutil.copyfile(file, folder / file.name)
+        return folder / path.name if _stamp(path) == before else None
+    except FileNotFoundError:  # a log that was written back just now
+        return None
+
+
+def _checked(path: Path, connection: sqlite3.Connection) -> OldFile:
+    file = OldFile(connection)
+    if damage := file.damage():
+        raise OldFileError(f"{path} is damaged: {damage}")
+    for table, columns in NEEDED.items():
         if not columns <= file.columns(table):
             raise OldFileError(
                 f"{path} is not of the old bot: it has no table {table} with {', '.join(sorted(columns))}"
@@ -177,15 +235,56 @@ def _checked(path: Path, connection: sqlite3.Connection) -> OldFile:
     return file
 
 
+def json_value(raw: Any) -> Any:
+    """Read a JSON column so that every database takes it again; None if it is none, or nests too deep."""
+    if not isinstance(raw, str):
+        return None
+    try:
+        found = json.loads(raw, parse_float=_finite, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    if raw.count("[") + raw.count("{") > DEEPEST_JSON and _depth(found) > DEEPEST_JSON:
+        return None
+    return _storable(found) if "\\u" in raw else found
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        level = [child for each in level for child in _children(each)]
+    return depth
+
+
+def _children(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _finite(number: str) -> float | None:
+    found = float(number)
+    return found if math.isfinite(found) else None
+
+
+def _storable(value: Any) -> Any:
+    """Return a value whose texts every database takes."""
+    match value:
+        case str():
+            return storable(value)
+        case list():
+            return [_storable(each) for each in value]
+        case dict():
+            return {storable(name): _storable(each) for name, each in value.items()}
+    return value
+
+
 def json_object(raw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return an old JSON column as an object, and how it is kept: as it was, even where it is no object."""
-    try:
-        found = json.loads(raw) if isinstance(raw, str) else None
-    except ValueError:
-        found = None
+    found = json_value(raw)
     if isinstance(found, dict):
         return found, {"metadata": found}
-    return {}, {} if raw is None else {"raw_metadata": str(raw)}
+    return {}, {} if raw is None else {"raw_metadata": storable(str(raw))}
 
 
 def instant(raw: Any) -> datetime | None:

@@ -28,6 +28,7 @@ LEFT = {
     "memory_vec_map": "an index, made anew from the vectors",
 }
 SHADOWS = ("memory_item_fts_", "memory_embedding_vec_", "sqlite_")
+STAND_FOR_ROWS = ("_content", "_rowids")  # of a full-text and of a vector index
 READ = {
     "sessions",
     "memory_turns",
@@ -112,9 +113,16 @@ def _referred(file: OldFile) -> Iterator[str]:
 
 
 def _note_what_is_left(file: OldFile, tally: Tally) -> None:
-    for table, is_virtual in sorted(file.tables.items()):
+    for table in sorted(file.tables):
         if table in READ or table.startswith(SHADOWS):
             continue
-        rows = 0 if is_virtual else file.count(table)
+        rows = _rows(file, table)
         if rows or table in LEFT:
             tally.leave(table, rows, LEFT.get(table, "not a table of the old bot that is known"))
+
+
+def _rows(file: OldFile, table: str) -> int:
+    """Count the rows of a table; of a virtual one those that stand for them, as its module may be missing."""
+    if not file.tables[table]:
+        return file.count(table)
+    return max(file.count(table + ending) for ending in STAND_FOR_ROWS)
