@@ -4,21 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from channels_app.messages import Attachment
+from channels_app.telegram import marks
 from channels_app.telegram.wire import Node
 
 PLACEHOLDER_LENGTH = 1000  # characters
-
-
-@dataclass(frozen=True, slots=True)
-class Entity:
-    """`offset` is in UTF-16 units; `covered` is the text it covers."""
-
-    type: str
-    offset: int
-    end: int
-    covered: str
-    url: str = ""
-    user_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +16,7 @@ class Content:
 
     text: str = ""
     attachments: tuple[Attachment, ...] = ()
-    entities: tuple[Entity, ...] = ()
+    entities: tuple[marks.Entity, ...] = ()
     skipped: str = ""
 
     @property
@@ -40,41 +29,13 @@ class Content:
 
 def read(message: Node) -> Content:
     written = message.text("text") or message.text("caption")
-    entities = tuple(_entities(message, written))
-    lines = (_with_links(written, entities), *_placeholders(message))
+    entities = tuple(marks.entities(message, written))
+    lines = (marks.written_out(written, entities), *_placeholders(message))
     found = Content(
         "\n".join(line for line in lines if line.strip()), tuple(_attachments(message)), entities
     )
     service = next((key for key in message if key in SERVICE or key.endswith(SERVICE_ENDS)), "")
     return replace(found, skipped=f"a service message ({service})") if service else found
-
-
-def _entities(message: Node, text: str) -> Iterator[Entity]:
-    wire = text.encode("utf-16-le")
-    for entity in message.nodes("entities") or message.nodes("caption_entities"):
-        offset, length = entity.number("offset"), entity.number("length")
-        if offset is None or length is None or offset < 0 or length <= 0:
-            continue
-        covered = wire[2 * offset : 2 * (offset + length)].decode("utf-16-le", "replace")
-        yield Entity(
-            entity.text("type"),
-            offset,
-            offset + length,
-            covered,
-            entity.text("url"),
-            entity.node("user").number("id"),
-        )
-
-
-def _with_links(text: str, entities: tuple[Entity, ...]) -> str:
-    """Write out where a link leads: the model sees no entities."""
-    wire = text.encode("utf-16-le")
-    links = (entity for entity in entities if entity.type == "text_link" and entity.url)
-    for link in sorted(links, key=lambda entity: entity.end, reverse=True):
-        if link.url.rstrip("/") == link.covered.rstrip("/"):
-            continue
-        wire = wire[: 2 * link.end] + f" ({link.url})".encode("utf-16-le") + wire[2 * link.end :]
-    return wire.decode("utf-16-le", "replace")
 
 
 def _attachments(message: Node) -> Iterator[Attachment]:

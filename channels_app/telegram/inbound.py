@@ -17,7 +17,7 @@ from channels_app.messages import (
     WireEvent,
 )
 from channels_app.splitting import units
-from channels_app.telegram import content
+from channels_app.telegram import content, marks
 from channels_app.telegram.wire import Node
 
 TYPES: Mapping[str, str] = {
@@ -177,7 +177,7 @@ def _is_addressed(message: Node, found: content.Content, *, me: Me) -> bool:
     return any(_names(entity, me=me) for entity in found.entities)
 
 
-def _names(entity: content.Entity, *, me: Me) -> bool:
+def _names(entity: marks.Entity, *, me: Me) -> bool:
     match entity.type:
         case "mention":
             return _is_own(entity.covered.removeprefix("@"), me=me)

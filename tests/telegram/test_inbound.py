@@ -299,13 +299,6 @@ class TestContent:
 
         assert [each.kind for each in found.attachments] == ["sticker"]
 
-    def test_it_shows_where_a_link_leads(self) -> None:
-        link = entity("text_link", 3, 4, url="https://e.org/x")
-
-        found = message(GROUP, text="🌱 here we go", entities=[link])
-
-        assert found.text == "🌱 here (https://e.org/x) we go"
-
     @pytest.mark.parametrize(
         "fields",
         [
