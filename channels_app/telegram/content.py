@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from channels_app.messages import Attachment
-from channels_app.telegram import marks
+from channels_app.telegram import marks, rich
 from channels_app.telegram.wire import Node
 
 PLACEHOLDER_LENGTH = 1000  # characters
@@ -29,10 +29,17 @@ class Content:
 
 def read(message: Node) -> Content:
     written = message.text("text") or message.text("caption")
-    entities = tuple(marks.entities(message, written))
-    lines = (marks.written_out(written, entities), *_placeholders(message))
+    entities = (*marks.entities(message, written), *rich.mentions(message))
+    holders = (message, *rich.blocks(message))
+    lines = (
+        marks.written_out(written, entities),
+        rich.text(message),
+        *(line for holder in holders for line in _placeholders(holder)),
+    )
     found = Content(
-        "\n".join(line for line in lines if line.strip()), tuple(_attachments(message)), entities
+        "\n".join(line for line in lines if line.strip()),
+        tuple(file for holder in holders for file in _attachments(holder)),
+        entities,
     )
     service = next((key for key in message if key in SERVICE or key.endswith(SERVICE_ENDS)), "")
     return replace(found, skipped=f"a service message ({service})") if service else found
@@ -45,8 +52,8 @@ def _attachments(message: Node) -> Iterator[Attachment]:
         )
         yield _file("image", best, text=_size(best), mime="image/jpeg")
     for key, kind in FILES.items():
-        if key == "document" and message.has("animation"):
-            continue  # the same file again, for clients that know no animations
+        if message.has(SHOWN_AS.get(key, "")):
+            continue
         if file := message.node(key):
             yield _file(kind, file, text=_described(key, file), mime=file.text("mime_type"))
 
@@ -79,6 +86,8 @@ def _duration(file: Node) -> str:
     return f"{seconds} s" if seconds else ""
 
 
+# The same thing again, for clients that do not know the newer kind, and a picture that the model can see.
+SHOWN_AS: Mapping[str, str] = {"document": "animation", "live_photo": "photo"}
 FILES: Mapping[str, str] = {
     "animation": "video",
     "document": "file",
@@ -86,6 +95,8 @@ FILES: Mapping[str, str] = {
     "voice": "voice",
     "video": "video",
     "video_note": "video",
+    "live_photo": "video",
+    "voice_note": "voice",  # of a rich message
     "sticker": "sticker",
 }
 

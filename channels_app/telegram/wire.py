@@ -30,12 +30,11 @@ class Node:
         return Node(self._value.get(key))
 
     def nodes(self, key: str) -> list["Node"]:
-        found = self._value.get(key)
-        return (
-            [Node(each) for each in found if isinstance(each, Mapping)]
-            if isinstance(found, list)
-            else []
-        )
+        return objects(self._value.get(key))
+
+    def value(self, key: str) -> Any:
+        """Return whatever is there, for what may be of several types."""
+        return self._value.get(key)
 
     def text(self, key: str) -> str:
         found = self._value.get(key)
@@ -57,3 +56,12 @@ class Node:
     def real(self, key: str) -> float | None:
         found = self._value.get(key)
         return found if isinstance(found, float) else self.number(key)
+
+
+def objects(value: Any) -> list[Node]:
+    """Return the objects of a list, none if it is no list."""
+    return (
+        [Node(each) for each in value if isinstance(each, Mapping)]
+        if isinstance(value, list)
+        else []
+    )

@@ -21,8 +21,8 @@ SAMPLES: list[Any] = [
 ME = Me(42000001, "nahida_bot")
 GONE = object()
 # Half a character, a NUL, nothing to see, a heap of brackets; numbers that fit nowhere; values of other types.
-ODD_TEXTS = ("", "a\ud83d", "\udc00b", "a\0b", "\0", "\u200b", "[" * 9000)
-ODD_NUMBERS = (2**53, 2**64, 10**400, -(2**62), -1, 0, 1.5, 1e308, float("nan"))
+ODD_TEXTS = ("", "a\ud83d", "\udc00b", "\0", "\u200b", "[" * 9000)
+ODD_NUMBERS = (10**400, -(2**62), -1, 0, 1e308, float("nan"))
 ODD_VALUES: tuple[Any, ...] = (
     *ODD_TEXTS,
     *ODD_NUMBERS,
