@@ -29,6 +29,20 @@ TYPES: Mapping[str, str] = {
 STATUSES = ("creator", "administrator", "member", "restricted", "left", "kicked")
 MESSAGES = ("message", "channel_post")
 EDITS = ("edited_message", "edited_channel_post")
+# What tells nothing of what a message holds.
+AROUND = frozenset(
+    {
+        "message_id",
+        "date",
+        "edit_date",
+        "chat",
+        "from",
+        "sender_chat",
+        "message_thread_id",
+        "is_topic_message",
+        "reply_to_message",
+    }
+)
 # General, the first topic of a forum, bears this number inside of Telegram; what is sent to it is refused.
 GENERAL = 1
 # The user that stands for an anonymous admin, a channel that posts in a group, and posts of a group's own channel.
@@ -75,7 +89,7 @@ def _message(message: Node, *, event_key: str, channel: str, me: Me) -> WireEven
         return Skipped("a message of another bot")
     found = content.read(message)
     if not found.text and not found.attachments:
-        return Skipped(found.skipped or "a message without anything to read")
+        return Skipped(found.skipped or _unreadable(message))
     addressed = address.target_type == "private" or _is_addressed(message, found, me=me)
     return InboundMessage(
         address=address,
@@ -92,6 +106,11 @@ def _message(message: Node, *, event_key: str, channel: str, me: Me) -> WireEven
         attachments=found.attachments,
         part=_part(message),
     )
+
+
+def _unreadable(message: Node) -> str:
+    holds = ", ".join(sorted(key for key in message if key not in AROUND))
+    return f"a message without anything to read ({holds[:200] or 'empty'})"
 
 
 def _edit(event: WireEvent, message: Node) -> WireEvent:
@@ -228,7 +247,7 @@ def _quote(message: Node) -> str:
         return content.read(replied).shown[:QUOTE_LENGTH]
     if external := message.node("external_reply"):
         return content.read(external).shown[:QUOTE_LENGTH]
-    return ""
+    return "[story]" if message.has("reply_to_story") else ""
 
 
 def _origin(message: Node) -> str:

@@ -260,6 +260,13 @@ class TestContent:
 
         assert (found.kind, found.name, found.mime) == ("file", "a.pdf", "application/pdf")
 
+    def test_it_reads_a_live_photo_as_the_photo_that_it_is(self) -> None:
+        found = message(GROUP, text=None, **contents.READABLE["live photo"])
+
+        assert [(file.kind, file.platform_id) for file in found.attachments] == [
+            ("image", "id-large")
+        ]
+
     def test_it_reads_an_animation_once(self) -> None:
         file = {"file_id": "a1", "file_name": "a.mp4", "width": 10, "height": 20, "duration": 3}
 
@@ -299,22 +306,21 @@ class TestContent:
 
         assert [each.kind for each in found.attachments] == ["sticker"]
 
-    @pytest.mark.parametrize(
-        "fields",
-        [
-            {"new_chat_members": [MO]},
-            {"left_chat_member": MO},
-            {"pinned_message": {"message_id": 1}},
-            {"new_chat_title": "New"},
-            {"forum_topic_created": {"name": "Help"}},
-            {"video_chat_started": {"nothing": 1}},
-        ],
-    )
+    @pytest.mark.parametrize("fields", contents.READABLE.values(), ids=contents.READABLE.keys())
+    def test_it_reads_something_in_every_kind(self, fields: Any) -> None:
+        found = message(GROUP, **{"text": None, **fields})
+
+        assert found.text or found.attachments
+
+    @pytest.mark.parametrize("fields", contents.SERVICE.values(), ids=contents.SERVICE.keys())
     def test_it_skips_what_a_chat_tells_about_itself(self, fields: Any) -> None:
         assert "service message" in skipped(GROUP, text=None, **fields)
 
     def test_it_skips_a_message_that_nobody_can_read(self) -> None:
-        assert "without anything to read" in skipped(GROUP, text=None, hologram={"cube": 1})
+        assert skipped(GROUP, text=None, hologram={"cube": 1}) == (
+            "a message without anything to read (hologram, text)"
+        )
+        assert "(text)" in skipped(GROUP, text=" \n")
 
     def test_it_takes_the_pieces_of_an_album_for_pieces(self) -> None:
         assert message(GROUP, media_group_id="7").part == Part.PIECE
@@ -348,6 +354,20 @@ class TestQuotesAndForwards:
         }
 
         assert message(GROUP, reply_to_message=other).quote == "[image] 3x2"
+
+    @pytest.mark.parametrize(
+        ("around", "quote"),
+        [("reply to elsewhere", "[image] 1280x960"), ("reply to a story", "[story]")],
+    )
+    def test_it_quotes_what_is_in_another_chat(self, around: str, quote: str) -> None:
+        found = message(GROUP, **contents.AROUND[around])
+
+        assert (found.quote, found.reply_to, found.addressed) == (quote, "", False)
+
+    def test_it_quotes_no_more_than_a_reader_needs(self) -> None:
+        other = {"message_id": 80, "from": MO, "chat": GROUP, "text": "long " * 800}
+
+        assert len(message(GROUP, reply_to_message=other).quote) == 1000
 
     @pytest.mark.parametrize(
         ("origin", "name"),
