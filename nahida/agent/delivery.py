@@ -12,6 +12,7 @@ from channels_app.models import Delivery
 from memory_app.turns import requeue
 from nahida import queue
 from sessions_app import lanes, reach, rekey
+from sessions_app.deadlocks import outlast_deadlocks
 from sessions_app.models import Chat
 from sessions_app.routing import find_chat
 
@@ -49,7 +50,8 @@ def move_chat(old: ChatAddress, new: ChatAddress) -> None:
     chat = find_chat(old)
     if chat is None or chat.chat_key != old.chat_key:
         return
-    rekey.move_chat(chat, new, reason="moved by the platform", requeue=requeue)
+    reason = "moved by the platform"
+    outlast_deadlocks(lambda: rekey.move_chat(chat, new, reason=reason, requeue=requeue))
 
 
 def change_reach(news: ReachChanged) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from django.conf import settings
-from django.db import OperationalError, transaction
+from django.db import transaction
 
 from channels_app import outbox
 from channels_app.messages import InboundMessage, Part, storable
@@ -17,12 +17,12 @@ from nahida import queue
 from nahida.agent import slash
 from nahida.agent.policy import rights_of
 from sessions_app import lanes
+from sessions_app.deadlocks import outlast_deadlocks
 from sessions_app.models import Access, AnswerPolicy, Chat, Lane
 from sessions_app.routing import access_of, chat_for
 
 logger = logging.getLogger(__name__)
 
-DEADLOCK_ATTEMPTS = 5
 PAIRING_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # nothing that looks like something else
 PAIRING_LENGTH = 8
 EVENT_KEY_LENGTH = 300
@@ -55,16 +55,10 @@ def accept(message: InboundMessage) -> Accepted:
         logger.warning("%s: an id with a NUL cannot be stored", message.address)
         return Accepted(Outcome.IGNORED)
     message = _storable(message)
-    for attempt in range(1, DEADLOCK_ATTEMPTS + 1):
-        try:
-            with transaction.atomic():
-                return _accept_once(message)
-        except OperationalError as error:
-            if not _is_deadlock(error) or attempt == DEADLOCK_ATTEMPTS:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+    return outlast_deadlocks(lambda: _accept_once(message))
 
 
+@transaction.atomic
 def _accept_once(message: InboundMessage) -> Accepted:
     _, is_new = InboundEvent.objects.get_or_create(
         channel=message.address.channel, event_key=message.event_key
@@ -208,7 +202,3 @@ def _storable(message: InboundMessage) -> InboundMessage:
         forwarded_from=storable(message.forwarded_from),
         sender=replace(message.sender, name=storable(message.sender.name)),
     )
-
-
-def _is_deadlock(error: OperationalError) -> bool:
-    return getattr(error.__cause__, "sqlstate", "") == "40P01"

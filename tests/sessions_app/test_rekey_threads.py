@@ -13,6 +13,7 @@ from channels_app.models import Delivery
 from memory_app.models import MemoryTurn, TurnState
 from nahida.agent import turns
 from sessions_app import lanes
+from sessions_app.deadlocks import outlast_deadlocks
 from sessions_app.models import Chat, Lane, MigrationLog, Session
 from tests.fakes.model import ScriptedModel
 from tests.sessions_app.moving import NEW, OLD, CommittedMovingTestCase
@@ -43,6 +44,16 @@ def together(*acts: Callable[[], object]) -> list[BaseException]:
 
 
 class ThreadTests(CommittedMovingTestCase):
+    """Messages and moves are begun anew after a deadlock, as intake and delivery do."""
+
+    def move(self, to: ChatAddress = NEW, *, chat: Chat | None = None) -> Chat:
+        move = super().move
+        return outlast_deadlocks(lambda: move(to, chat=chat))
+
+    def append(self, where: ChatAddress, text: str, **details: object) -> MemoryTurn:
+        append = super().append
+        return outlast_deadlocks(lambda: append(where, text, **details))
+
     def test_it_loses_nothing_that_comes_while_a_chat_is_merged(self):
         """New topics appear at both addresses, messages and deliveries too, while the two become one."""
         for seed in range(4):
@@ -141,8 +152,11 @@ class ThreadTests(CommittedMovingTestCase):
         for number in range(12):
             topic = where.with_thread(chance.choice(["", *"12345678"]))
             self.append(topic, f"{seed} {number}")
-            with transaction.atomic():
-                outbox.post(lanes.lock(topic).address, f"{seed} {number}")
+            outlast_deadlocks(partial(self.queue, topic, f"{seed} {number}"))
+
+    @transaction.atomic
+    def queue(self, where: ChatAddress, text: str) -> None:
+        outbox.post(lanes.lock(where).address, text)
 
     def assert_whole(self, chat: Chat) -> None:
         """Nothing is left at the old address, and every key says where its row is."""
