@@ -8,6 +8,8 @@ from django.utils import timezone
 from channels_app.fields import AddressField
 from sessions_app.models import Session
 
+BEFORE_ALL = -(2**63)  # smaller than any id of a turn
+
 
 class Source(models.Model):
     """One old database. `mark` tells it from another one under the same name.
@@ -19,7 +21,7 @@ class Source(models.Model):
     path = models.TextField()
     mark = models.CharField(max_length=64)
     schema_version = models.PositiveIntegerField(null=True)
-    turns_to = models.BigIntegerField(default=0)
+    turns_to = models.BigIntegerField(default=BEFORE_ALL)
     ranges = models.JSONField(default=list)
     counts = models.JSONField(default=dict)
     started_at = models.DateTimeField(default=timezone.now)

@@ -19,6 +19,29 @@ from tests.legacy.builder import OldDatabase
 from tests.sessions_app.moving import rows
 
 
+def bring(path: Path, *options: str) -> dict[str, Any]:
+    """Import a database and return the closing table."""
+    out = io.StringIO()
+    call_command("import_legacy", str(path), "--json", *options, stdout=out)
+    found: dict[str, Any] = json.loads(out.getvalue())
+    return found
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return every file of a folder with its checksum."""
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.iterdir())
+    }
+
+
+def stored() -> dict[str, list[dict[str, Any]]]:
+    """Return every row of ours, but not when the last import ended."""
+    found = rows()
+    found.pop("legacy.Source")
+    return found
+
+
 class Folder:
     """What a test of old databases needs, whatever kind of transaction it runs in."""
 
@@ -36,12 +59,7 @@ class Folder:
 
     def bring(self, *options: str, name: str = "nahida") -> dict[str, Any]:
         """Import the newest database and return the closing table."""
-        out = io.StringIO()
-        call_command(
-            "import_legacy", str(self.newest), "--json", "--name", name, *options, stdout=out
-        )
-        found: dict[str, Any] = json.loads(out.getvalue())
-        return found
+        return bring(self.newest, "--name", name, *options)
 
     def furnish(self, old: OldDatabase) -> None:
         """Write something of every kind."""
@@ -56,16 +74,10 @@ class Folder:
         old.embedding("mem_1", [1.0, 0.0], embedding_id="emb_1")
 
     def digests(self) -> dict[str, str]:
-        """Return every file of the folder with its checksum."""
-        return {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(self.folder.iterdir())
-        }
+        return digests(self.folder)
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        found = rows()
-        found.pop("legacy.Source")  # it says when the last import ended
-        return found
+        return stored()
 
     def new_turn(self, *, at: str = str(ALICE)) -> int:
         """Let somebody write here, as it happens while an old database comes in."""

@@ -10,6 +10,8 @@ from memory_app.models import Attachment, MemoryItem, MemoryTurn, TurnState
 from nahida.legacy.apply import apply_record
 from nahida.legacy.decide import decide
 from nahida.legacy.importing.reader import OldFileError, opened
+from nahida.legacy.importing.run import run
+from nahida.legacy.importing.turns import BATCH, AnotherImportError
 from nahida.legacy.inspect import inspect
 from nahida.legacy.models import Source
 from scheduler_app.models import BackgroundTask, CronJob
@@ -178,6 +180,22 @@ class ImportTests(FolderCase):
         self.assertEqual((vector.dimensions, bytes(vector.vector)), (2, b"\0\0\0\0\0\0\x80\x3f"))
         self.assertEqual(tally["kinds"]["embeddings"]["imported"], 1)
 
+    def test_it_goes_by_the_age_of_vectors_and_keeps_ours(self):
+        with self.old() as old:
+            old.item("mem_1")
+            old.embedding("mem_1", [1.0, 0.0], embedding_id="e1", created_at="2026-05-11 10:00:00")
+            old.embedding(
+                "mem_1", [0.0, 1.0], embedding_id="e2", created_at="2026-05-11T11:00+02:00"
+            )
+            self.bring()
+            old.embedding("mem_1", [0.0, 1.0], embedding_id="e3", created_at="2026-06-01")
+            tally = self.bring()
+
+        [vector] = MemoryItem.objects.get().embeddings.all()
+        self.assertEqual(bytes(vector.vector), b"\0\0\x80\x3f\0\0\0\0")
+        skipped = tally["kinds"]["embeddings"]["skipped"]
+        self.assertEqual(skipped["its item has one of this model here"], ["e3"])
+
     def test_it_honours_what_was_moved_before(self):
         with self.old(version=11) as old:
             old.session(GROUP)
@@ -188,6 +206,54 @@ class ImportTests(FolderCase):
         logged = {record.old_key: record.result for record in MigrationLog.objects.all()}
         self.assertEqual(logged, {"milky:10001": "renamed", "milky:7": "kept_legacy"})
         self.assertEqual(Session.objects.get().chat.target_type, "group")  # type: ignore[union-attr]
+
+    def test_it_finds_the_topic_of_an_override(self):
+        topic = "telegram:group:-100:42"
+        with self.old(version=11) as old:
+            old.override(topic, old.session(f"{topic}:abcd1234"))
+            old.override("milky:7:abcd1234", old.session("milky:7"))
+        tally = self.bring()
+
+        self.assertEqual(Lane.objects.get().thread, "42")
+        skipped = tally["kinds"]["active sessions"]["skipped"]
+        self.assertEqual(skipped, {"it is no key of a chat": ["milky:7:abcd1234"]})
+
+    def test_it_skips_the_turns_of_a_session_that_cannot_be_kept(self):
+        with self.old() as old:
+            odd = old.session("milky:" + "x" * 1_000)
+            old.turn(odd)
+            old.turn("", "of no session")
+            old.turn(old.session(KEY), "of a session")
+        first, again = self.bring(), self.bring()
+
+        self.assertEqual(MemoryTurn.objects.get().content, "of a session")
+        for tally in (first, again):
+            self.assertEqual(
+                tally["kinds"]["turns"]["skipped"], {"its session did not come in": ["1", "2"]}
+            )
+        self.assertEqual(again["kinds"]["turns"]["already_there"], 1)
+
+    def test_it_brings_turns_that_were_numbered_by_hand(self):
+        with self.old() as old:
+            old.session(KEY)
+            for number in (-7, 0, 3):
+                old.turn(KEY, str(number), id=number)
+        self.bring()
+
+        texts = MemoryTurn.objects.order_by("pk").values_list("content", flat=True)
+        self.assertEqual(list(texts), ["-7", "0", "3"])
+
+    def test_it_keeps_what_two_databases_say_of_one_session(self):
+        for number in (1, 2):
+            with self.old(f"{number}.db") as old:
+                old.session(KEY, metadata={"model": number})
+                old.turn(KEY, f"of {number}")
+            self.bring(name=str(number))
+
+        session = Session.objects.get()
+        self.assertEqual(session.turns.count(), 2)
+        self.assertEqual(session.imported["metadata"], {"model": 1})  # type: ignore[index]
+        self.assertEqual(session.imported["merged"][0]["metadata"], {"model": 2})  # type: ignore[index]
 
     def test_it_joins_a_typed_session_that_began_here_meanwhile(self):
         pk = self.new_turn(at=GROUP)
@@ -298,6 +364,29 @@ class AgainTests(FolderCase):
 
         self.assertEqual(Source.objects.count(), 2)
 
+    def test_it_knows_a_database_again_that_had_no_session_at_first(self):
+        with self.old() as old:
+            self.bring()
+            self.furnish(old)
+            self.bring()
+            tally = self.bring()
+
+        self.assertEqual(tally["kinds"]["turns"]["already_there"], 3)
+
+    def test_it_brings_nothing_twice_when_two_bring_it_at_once(self):
+        with self.old() as old:
+            old.session(KEY)
+            old.many_turns((KEY, "user", "hello", None) for _ in range(2 * BATCH + 1))
+
+        def meanwhile(kind: str, done: int, total: int) -> None:
+            if done == BATCH:
+                self.bring()
+
+        with self.assertRaisesMessage(AnotherImportError, "is under way"):
+            run(self.newest, name="nahida", is_dry=False, progress=meanwhile)
+
+        self.assertEqual(MemoryTurn.objects.count(), 2 * BATCH + 1)
+
     def test_it_stores_nothing_on_a_dry_run(self):
         with self.old() as old:
             self.furnish(old)
@@ -308,6 +397,39 @@ class AgainTests(FolderCase):
         self.assertEqual(self.rows(), before)
         self.assertEqual(tally["kinds"]["turns"]["imported"], 3)
         self.assertEqual(self.bring()["kinds"]["turns"]["imported"], 3)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class ShownTests(FolderCase):
+    def told(self, err: io.StringIO) -> str:
+        out = io.StringIO()
+        call_command("import_legacy", str(self.newest), stdout=out, stderr=err)
+        return out.getvalue()
+
+    def test_it_shows_a_bar_on_a_terminal_and_none_elsewhere(self):
+        with self.old() as old:
+            self.furnish(old)
+        on_terminal, elsewhere = Terminal(), io.StringIO()
+
+        self.told(on_terminal)
+        self.told(elsewhere)
+
+        self.assertIn(f"\r[{'#' * 30}] turns", on_terminal.getvalue())
+        self.assertIn("3 of 3", on_terminal.getvalue())
+        self.assertEqual(elsewhere.getvalue(), "")
+
+    def test_it_ends_with_a_table_and_no_text_that_a_terminal_obeys(self):
+        with self.old() as old:
+            old.job(KEY, job_id="\x1b[2Jj1", mode="odd")
+
+        told = self.told(io.StringIO())
+
+        self.assertRegex(told, r"jobs +1 +0 +0 +1\n")
+        self.assertIn('skipped jobs: its mode "odd" is unknown: \\x1b[2Jj1', told)
 
 
 class FileTests(FolderCase):

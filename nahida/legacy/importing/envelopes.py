@@ -6,6 +6,7 @@ from typing import Any
 
 from channels_app.addresses import TARGET_TYPES, AddressError, ChatAddress, account
 from channels_app.messages import Attachment, storable
+from nahida.legacy.importing.reader import whole
 
 LONGEST_ACCOUNT = 300  # characters
 NAME_LENGTH = 200
@@ -80,7 +81,7 @@ def attachments(metadata: dict[str, Any]) -> list[Attachment]:
             text=storable(_word(each.get("description")) or _word(each.get("alt_text"))),
             platform_id=storable(_word(each.get("platform_id"))),
             mime=storable(_word(each.get("mime_type")))[:100],
-            size=each.get("file_size") if type(each.get("file_size")) is int else None,
+            size=whole(each.get("file_size")),
         )
         for each in found
     ]

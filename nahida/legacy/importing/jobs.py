@@ -1,20 +1,16 @@
 """Jobs and background tasks: kept as they were, but nothing fires until its chat is typed."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
-from channels_app.addresses import AddressError, SessionKey
-from channels_app.messages import storable
-from nahida.legacy.importing.ledger import Ledger, Sessions
-from nahida.legacy.importing.reader import OldFile, Row, instant
+from nahida.legacy.importing.ledger import Ledger, batched, unfit
+from nahida.legacy.importing.reader import OldFile, Row, instant, kept, text, whole
 from nahida.legacy.importing.sessions import chat_of
 from nahida.legacy.importing.tally import Tally
 from nahida.legacy.models import Source
 from scheduler_app.models import BackgroundTask, CronJob, JobMode, SessionMode
-from sessions_app.models import Chat
 
 JOB_COLUMNS = (
     "job_id",
@@ -61,97 +57,89 @@ TASK_COLUMNS = (
 OLD_ZONE = "UTC"  # in which the old bot read a cron expression
 UNFINISHED = ("queued", "running")
 LOST = "lost"
+BATCH = 500  # rows a transaction
+LARGEST = 2**31 - 1  # a column of four bytes
 
 
-def import_jobs(file: OldFile, source: Source, here: Sessions, tally: Tally) -> None:
+def import_jobs(file: OldFile, source: Source, here: Ledger, tally: Tally) -> None:
     count = tally.of("jobs")
     known = Ledger(source, "job")
-    for row in file.rows("cron_jobs", JOB_COLUMNS):
-        count.read += 1
-        old_id = str(row["job_id"] or "")
-        if old_id in known:
-            count.there += 1
-        elif row["mode"] not in JobMode.values:
-            count.skip(f'its mode "{row["mode"]}" is unknown', old_id)
-        else:
-            with transaction.atomic():
-                job = CronJob.objects.create(**_job(row, here))
-                known.note([(old_id, job.pk)])
-            count.imported += 1
+    rows = known.missing(file.rows("cron_jobs", JOB_COLUMNS), id_in="job_id", count=count)
+    for batch in batched(rows, BATCH):
+        made = []
+        with transaction.atomic():
+            for old_id, row in batch:
+                if row["mode"] not in JobMode.values:
+                    count.skip(f'its mode "{text(row["mode"])}" is unknown', old_id)
+                else:
+                    made.append((old_id, CronJob.objects.create(**_job(row, here)).pk))
+            known.note(made)
+        count.imported += len(made)
 
 
-def _job(row: Row, here: Sessions) -> dict[str, Any]:
-    key = str(row["session_key"] or "")
-    mode = str(row["session_mode"] or SessionMode.MAIN)
+def _job(row: Row, here: Ledger) -> dict[str, Any]:
+    key, mode = str(row["session_key"] or ""), row["session_mode"]
     return {
-        "chat": _chat(key),
-        "imported_key": key,
-        "prompt": storable(str(row["prompt"] or "")),
+        "chat": chat_of(key),
+        "imported_key": "" if unfit(key) else key,
+        "prompt": text(row["prompt"]),
         "mode": row["mode"],
-        "cron_expression": str(row["cron_expression"] or "")[:200],
-        "interval_seconds": _count(row["interval_seconds"]),
+        "cron_expression": text(row["cron_expression"], 200),
+        "interval_seconds": _number(row["interval_seconds"]),
         "run_at": instant(row["fire_at"]),
         "time_zone": OLD_ZONE,
         "session_mode": mode if mode in SessionMode.values else SessionMode.MAIN,
-        "session_name": str(row["session_name"] or "")[:100],
-        "max_runs": _count(row["max_runs"]),
-        "run_count": _count(row["run_count"]) or 0,
+        "session_name": text(row["session_name"], 100),
+        "max_runs": _number(row["max_runs"]),
+        "run_count": _number(row["run_count"]) or 0,
         "active": bool(row["is_active"]),
         "next_fire_at": None,
-        "failures": min(_count(row["failure_count"]) or 0, 32_767),
-        "last_error": storable(str(row["last_error"] or "")),
+        "failures": min(_number(row["failure_count"]) or 0, 32_767),
+        "last_error": text(row["last_error"]),
         "creator_session_id": here.get(row["created_from_session_id"]),
         "imported_at": timezone.now(),
-        "imported": _kept(row),
+        "imported": _as_it_was(row),
         "created_at": instant(row["created_at"]) or timezone.now(),
     }
 
 
-def _chat(key: str) -> Chat | None:
-    try:
-        return chat_of(SessionKey.parse(key).address)
-    except AddressError:
-        return None
+def _number(value: Any) -> int | None:
+    number = whole(value)
+    return number if number is None or number <= LARGEST else None
 
 
-def _count(value: Any) -> int | None:
-    """Return a number that the column takes."""
-    return value if isinstance(value, int) and 0 <= value <= 2_147_483_647 else None
+def _as_it_was(row: Row) -> dict[str, Any]:
+    return {name: kept(value) for name, value in row.items() if value is not None}
 
 
-def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value is not None}
-
-
-def import_tasks(file: OldFile, source: Source, here: Sessions, tally: Tally) -> None:
+def import_tasks(file: OldFile, source: Source, here: Ledger, tally: Tally) -> None:
     count = tally.of("background tasks")
     known = Ledger(source, "task")
-    for row in file.rows("background_tasks", TASK_COLUMNS):
-        count.read += 1
-        old_id = str(row["task_id"] or "")
-        requester = here.session(row["requester_session_id"])
-        if old_id in known:
-            count.there += 1
-        elif requester is None:
-            count.skip("it names no requester", old_id)
-        else:
-            with transaction.atomic():
-                child = here.session(row["child_session_id"] or "")
-                task = BackgroundTask.objects.create(requester=requester, child=child, **_task(row))
-                known.note([(old_id, task.pk)])
-            count.imported += 1
+    rows = known.missing(file.rows("background_tasks", TASK_COLUMNS), id_in="task_id", count=count)
+    for batch in batched(rows, BATCH):
+        made = []
+        with transaction.atomic():
+            for old_id, row in batch:
+                requester = here.get(row["requester_session_id"])
+                if requester is None:
+                    count.skip("it names no requester", old_id)
+                else:
+                    task = BackgroundTask.objects.create(requester_id=requester, **_task(row, here))
+                    made.append((old_id, task.pk))
+            known.note(made)
+        count.imported += len(made)
 
 
-def _task(row: Row) -> dict[str, Any]:
-    status = str(row["status"] or "")
-    ended = instant(row["ended_at"])
+def _task(row: Row, here: Ledger) -> dict[str, Any]:
+    status = text(row["status"], 16)
     return {
-        "title": storable(str(row["title"] or ""))[:300],
+        "child_id": here.get(row["child_session_id"]),
+        "title": text(row["title"], 300),
         # Whatever was under way ended with the old bot.
-        "state": LOST if status in UNFINISHED else storable(status)[:16],
-        "summary": storable(str(row["summary"] or "")),
-        "error": storable(str(row["error"] or "")),
-        "imported": _kept(row),
+        "state": LOST if status in UNFINISHED else status,
+        "summary": text(row["summary"]),
+        "error": text(row["error"]),
+        "imported": _as_it_was(row),
         "created_at": instant(row["created_at"]) or timezone.now(),
-        "finished_at": ended or instant(row["updated_at"]),
+        "finished_at": instant(row["ended_at"]) or instant(row["updated_at"]),
     }

@@ -1,10 +1,14 @@
-"""Which old rows are here already, by their old ids."""
+"""Which old rows are here already, by their old ids, and which are to come."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
 
+from channels_app.addresses import MAX_KEY_BYTES
+from channels_app.messages import storable
+from nahida.legacy.importing.reader import Row
+from nahida.legacy.importing.tally import Count
 from nahida.legacy.models import Imported, Source
-from sessions_app.models import Session
 
 SESSION: Final = "session"
 
@@ -22,8 +26,15 @@ class Ledger:
     def __contains__(self, old_id: object) -> bool:
         return old_id in self.here
 
-    def get(self, old_id: object) -> int | None:
-        return self.here.get(str(old_id))
+    def get(self, old_id: Any) -> int | None:
+        """Return what an old row is today, None if it did not come in."""
+        return self.here.get(old_id)
+
+    def pk(self, old_id: Any) -> int:
+        """Return what an old row is today that is known to have come in."""
+        found = self.get(old_id)
+        assert found is not None, "rows without it are left out before"
+        return found
 
     def note(self, made: Iterable[tuple[str, int]]) -> None:
         rows = [
@@ -39,19 +50,36 @@ class Ledger:
         Imported.objects.bulk_create(rows)
         self.here.update((row.old_id, row.session_id or row.object_pk) for row in rows)
 
+    def missing(
+        self, rows: Iterable[Row], *, id_in: str, count: Count
+    ) -> Iterator[tuple[str, Row]]:
+        """Yield the rows that are to come, each with its old id, and count all others."""
+        seen: set[str] = set()
+        for row in rows:
+            count.read += 1
+            old_id = "" if row[id_in] is None else str(row[id_in])
+            if reason := unfit(old_id):
+                count.skip(f"its id {reason}", old_id)
+            elif old_id in seen:
+                count.skip("another row has the same id", old_id)
+            elif old_id in self:
+                count.there += 1
+            else:
+                seen.add(old_id)
+                yield old_id, row
 
-class Sessions(Ledger):
-    """Old session ids and the sessions they are today."""
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source, SESSION)
+def unfit(old_id: str) -> str:
+    """Return why a text cannot stand as a key or id here, "" if it can."""
+    if not old_id:
+        return "is empty"
+    if storable(old_id) != old_id:
+        return "has a character that databases do not keep"
+    return "" if len(old_id.encode()) <= MAX_KEY_BYTES else "is too long"
 
-    def pk(self, old_id: object) -> int:
-        """Return the session of an old id that a row of the old file names."""
-        found = self.get(old_id)
-        assert found is not None, "every session that a row names is made before"
-        return found
 
-    def session(self, old_id: object) -> Session | None:
-        pk = self.get(old_id)
-        return Session.objects.get(pk=pk) if pk else None
+def batched(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Yield what of them one transaction takes."""
+    rest = iter(rows)
+    while batch := list(islice(rest, size)):
+        yield batch

@@ -54,10 +54,13 @@ class OldFile:
         query = f"PRAGMA table_info({_quoted(table)})"
         return {row["name"] for row in self._connection.execute(query)}
 
-    def count(self, table: str) -> int:
+    def count(self, table: str, *, up_to: int | None = None) -> int:
+        """Return how many rows it has, or those of them whose `id` is not larger."""
         if table not in self.tables:
             return 0
-        [found] = self._connection.execute(f"SELECT count(*) FROM {_quoted(table)}").fetchone()
+        where = "" if up_to is None else f"WHERE id <= {up_to}"
+        query = f"SELECT count(*) FROM {_quoted(table)} {where}"
+        [found] = self._connection.execute(query).fetchone()
         return int(found)
 
     def rows(
@@ -245,7 +248,7 @@ def json_value(raw: Any) -> Any:
         return None
     if raw.count("[") + raw.count("{") > DEEPEST_JSON and _depth(found) > DEEPEST_JSON:
         return None
-    return _storable(found) if "\\u" in raw else found
+    return kept(found) if "\\u" in raw else found
 
 
 def _depth(value: Any) -> int:
@@ -267,16 +270,26 @@ def _finite(number: str) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def _storable(value: Any) -> Any:
-    """Return a value whose texts every database takes."""
+def kept(value: Any) -> Any:
+    """Return a value as every database takes it in JSON."""
     match value:
         case str():
             return storable(value)
         case list():
-            return [_storable(each) for each in value]
+            return [kept(each) for each in value]
         case dict():
-            return {storable(name): _storable(each) for name, each in value.items()}
+            return {storable(name): kept(each) for name, each in value.items()}
     return value
+
+
+def text(value: Any, longest: int | None = None) -> str:
+    """Return a value as a text column takes it."""
+    return storable("" if value is None else str(value))[:longest]
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number that a column of eight bytes takes."""
+    return value if type(value) is int and 0 <= value < 2**63 else None
 
 
 def json_object(raw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -284,7 +297,7 @@ def json_object(raw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     found = json_value(raw)
     if isinstance(found, dict):
         return found, {"metadata": found}
-    return {}, {} if raw is None else {"raw_metadata": storable(str(raw))}
+    return {}, {} if raw is None else {"raw_metadata": text(raw)}
 
 
 def instant(raw: Any) -> datetime | None:

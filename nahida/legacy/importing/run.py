@@ -9,8 +9,7 @@ from django.utils import timezone
 
 from nahida.legacy.importing import jobs, logs, memory, sessions, turns
 from nahida.legacy.importing.reader import OldFile, OldFileError, opened
-from nahida.legacy.importing.tally import Tally
-from nahida.legacy.importing.turns import Progress
+from nahida.legacy.importing.tally import Progress, Tally
 from nahida.legacy.models import Source
 
 # Tables of the old bot that have no home here, and why.
@@ -65,15 +64,15 @@ def _import(file: OldFile, path: Path, *, name: str, progress: Progress) -> Tall
     source = _source(file, path, name)
     tally = Tally()
     here = sessions.import_sessions(file, source, tally)
-    sessions.import_referred(_referred(file), file, source, here, tally)
+    sessions.import_referred(_referred(file), source, here, tally)
     sessions.import_overrides(file, source, here, tally)
     turns.import_turns(file, source, here, tally, progress)
-    turns.import_dream_pointers(source, here)
+    turns.import_dream_pointers(source)
     jobs.import_jobs(file, source, here, tally)
     jobs.import_tasks(file, source, here, tally)
-    items = memory.import_items(file, source, here, tally)
-    memory.import_candidates(file, source, here, tally)
-    memory.import_embeddings(file, source, items, tally)
+    items = memory.import_items(file, source, here, tally, progress)
+    memory.import_candidates(file, source, here, tally, progress)
+    memory.import_embeddings(file, source, items, tally, progress)
     logs.import_key_log(file, source, here, tally)
     logs.import_scope_log(file, source, items, tally)
     _note_what_is_left(file, tally)
@@ -85,11 +84,14 @@ def _import(file: OldFile, path: Path, *, name: str, progress: Progress) -> Tall
 
 
 def _source(file: OldFile, path: Path, name: str) -> Source:
-    source, is_new = Source.objects.get_or_create(
+    source, _ = Source.objects.get_or_create(
         name=name,
         defaults={"path": str(path), "mark": file.mark, "schema_version": file.version},
     )
-    if not is_new and source.mark != file.mark:
+    if not source.mark:  # it had no session yet
+        source.mark = file.mark
+        source.save(update_fields=["mark"])
+    if source.mark != file.mark:
         raise OldFileError(
             f'{path} is another database than the one that was imported as "{name}": '
             "give it a name of its own with --name"

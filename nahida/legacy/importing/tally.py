@@ -1,11 +1,16 @@
 """What was read and what became of it. The sums must add up, or the import has failed."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from channels_app.messages import storable
+
 SHOWN_IDS = 5
+
+# Called with a kind, how many of its rows are done, and of how many.
+Progress = Callable[[str, int, int], None]
 
 
 class TallyError(Exception):
@@ -22,7 +27,7 @@ class Count:
     skipped: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def skip(self, reason: str, old_id: object) -> None:
-        self.skipped[reason].append(str(old_id))
+        self.skipped[reason].append(storable(str(old_id)))
 
     @property
     def skips(self) -> int:

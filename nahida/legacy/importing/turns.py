@@ -1,20 +1,20 @@
 """Turns, in bulk and in the order of their old ids (DESIGN 5, R1: the only other way in beside `append_turn`)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from channels_app.messages import storable
 from memory_app.models import Attachment, DreamState, MemoryTurn, Role, TurnKind, TurnState
 from memory_app.tokens import index_text
 from nahida.legacy.importing.envelopes import attachments, envelope
-from nahida.legacy.importing.ledger import Sessions
-from nahida.legacy.importing.reader import OldFile, Row, instant, json_object
-from nahida.legacy.importing.tally import Tally
-from nahida.legacy.models import Source
+from nahida.legacy.importing.ledger import SESSION, Ledger, batched
+from nahida.legacy.importing.reader import OldFile, Row, instant, json_object, kept, text
+from nahida.legacy.importing.tally import Progress, Tally
+from nahida.legacy.models import BEFORE_ALL, Imported, Source
 from sessions_app.models import Session
 
 COLUMNS = ("id", "session_id", "role", "content", "source", "metadata_json", "created_at")
@@ -33,52 +33,65 @@ KINDS: Mapping[str, TurnKind] = {
 }
 FORK = "subagent_fork:"
 OBSERVED = "group_observation"
+ATTACHMENTS = '"attachments"'
+SOURCE_LENGTH = 64
 DREAM_POINTER = "memory_dream_last_turn_id"
 
-Progress = Callable[[str, int], None]
+
+class AnotherImportError(Exception):
+    """Somebody else brings the same turns at the same time."""
 
 
 def import_turns(
-    file: OldFile, source: Source, here: Sessions, tally: Tally, progress: Progress
+    file: OldFile, source: Source, here: Ledger, tally: Tally, progress: Progress
 ) -> None:
     """Bring every turn that is younger than the last one that came in. What was erased here since does not come back."""
     count = tally.of("turns")
     count.read = file.count("memory_turns")
+    homeless = _homeless(file, here)
+    for old_id in homeless:
+        count.skip("its session did not come in", old_id)
+    came = file.count("memory_turns", up_to=source.turns_to)
+    count.there = came - sum(old_id <= source.turns_to for old_id in homeless)
     reserve_ids(file, source)
     fresh = file.rows("memory_turns", COLUMNS, after=source.turns_to)
-    brought = 0
-    for rows in batched_rows(fresh, BATCH):
+    done = came
+    for rows in batched(fresh, BATCH):
+        placed = [row for row in rows if here.get(row["session_id"])]
+        turns = [_turn(row, source, here) for row in placed]
+        files = list(_files(placed, source))
         with transaction.atomic():
-            made = [_turn(row, source, here) for row in rows]
-            MemoryTurn.objects.bulk_create(made)
-            Attachment.objects.bulk_create(_files(rows, source))
-            source.turns_to = rows[-1]["id"]
-            source.save(update_fields=["turns_to"])
-        brought += len(rows)
-        progress("turns", brought)
-    count.imported = brought
-    count.there = count.read - brought
+            _go_on(source, to=rows[-1]["id"])
+            MemoryTurn.objects.bulk_create(turns)
+            Attachment.objects.bulk_create(files)
+        done += len(rows)
+        count.imported += len(turns)
+        progress("turns", done, count.read)
 
 
-def batched_rows(rows: Iterator[Row], size: int) -> Iterator[Sequence[Row]]:
-    batch: list[Row] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+def _homeless(file: OldFile, here: Ledger) -> list[int]:
+    """Return the turns whose session did not come in."""
+    rows = file.rows("memory_turns", ("id", "session_id"))
+    return [row["id"] for row in rows if not here.get(row["session_id"])]
+
+
+def _go_on(source: Source, *, to: int) -> None:
+    """Note how far it came, and that nobody else came further meanwhile."""
+    ours = Source.objects.filter(pk=source.pk, turns_to=source.turns_to)
+    if not ours.update(turns_to=to):
+        raise AnotherImportError(f'another import of "{source.name}" is under way: let it finish')
+    source.turns_to = to
 
 
 def reserve_ids(file: OldFile, source: Source) -> None:
     """Set ids aside for the turns that are to come: the old ones where they are free, else a range behind all others."""
-    known = max((last for _, last, _ in source.ranges), default=0)
-    [first, last] = file.span("memory_turns", after=known)
-    if first is None:
-        return
     with transaction.atomic():
         _lock_turns()
+        source.refresh_from_db(fields=["ranges"])
+        known = max((last for _, last, _ in source.ranges), default=BEFORE_ALL)
+        [first, last] = file.span("memory_turns", after=known)
+        if first is None:
+            return
         taken = MemoryTurn.objects.aggregate(last=Max("pk"))["last"] or 0
         given_out = _last_given_out()
         if Session.objects.filter(imported_at=None).exists():
@@ -125,16 +138,12 @@ def _go_on_behind(last: int) -> None:
             cursor.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (%s, %s)", [table, last])
 
 
-def _turn(row: Row, source: Source, here: Sessions) -> MemoryTurn:
-    metadata, kept = json_object(row["metadata_json"])
+def _turn(row: Row, source: Source, here: Ledger) -> MemoryTurn:
+    metadata, as_it_was = json_object(row["metadata_json"])
     found = envelope(metadata)
-    content = storable(str(row["content"] or ""))
-    written = str(row["source"] or "")
-    role = str(row["role"] or "")
+    content, written, role = text(row["content"]), text(row["source"]), row["role"]
     created = instant(row["created_at"])
-    strange = {} if role in Role.values else {"role": role}
-    if created is None:
-        strange["created_at"] = row["created_at"]
+    is_of_person = role == Role.USER
     return MemoryTurn(
         pk=source.turn_id(row["id"]),
         session_id=here.pk(row["session_id"]),
@@ -142,52 +151,59 @@ def _turn(row: Row, source: Source, here: Sessions) -> MemoryTurn:
         role=role if role in Role.values else Role.SYSTEM,
         content=content,
         search_tokens=index_text(content),
-        source=storable(written)[:64],
-        sender=found.sender if role == Role.USER else "",
-        sender_name=found.sender_name if role == Role.USER else "",
+        source=written[:SOURCE_LENGTH],
+        sender=found.sender if is_of_person else "",
+        sender_name=found.sender_name if is_of_person else "",
         origin=found.origin,
         state=TurnState.DONE,
         metadata=_metadata(written, metadata, source),
-        imported={**kept, **strange},
+        imported={**as_it_was, **_strange(row, created)},
         sent_at=found.sent_at,
         created_at=created or found.sent_at or timezone.now(),
     )
+
+
+def _strange(row: Row, created: datetime | None) -> dict[str, Any]:
+    """Return what its column here cannot hold as it was."""
+    found = {}
+    if row["role"] not in Role.values:
+        found["role"] = kept(row["role"])
+    if len(text(row["source"])) > SOURCE_LENGTH:
+        found["source"] = text(row["source"])
+    if created is None:
+        found["created_at"] = kept(row["created_at"])
+    return found
 
 
 def _metadata(written: str, old: Mapping[str, Any], source: Source) -> dict[str, Any]:
     """Return what of the old metadata means something here, ids of turns as they are now."""
     found: dict[str, Any] = {"observed": True} if written.removeprefix(FORK) == OBSERVED else {}
     forked = old.get("forked_turn_id")
-    if isinstance(forked, int) and (pk := source.new_id(forked)) is not None:
+    if type(forked) is int and (pk := source.new_id(forked)) is not None:
         found["forked_turn"] = pk
     return found
 
 
-def _files(rows: Sequence[Row], source: Source) -> list[Attachment]:
-    return [
-        Attachment(
-            turn_id=source.turn_id(row["id"]),
-            kind=file.kind,
-            text=file.text,
-            platform_id=file.platform_id,
-            mime=file.mime,
-            size=file.size,
-        )
-        for row in rows
-        for file in attachments(json_object(row["metadata_json"])[0])
-    ]
+def _files(rows: Iterable[Row], source: Source) -> Iterator[Attachment]:
+    for row in rows:
+        # Most turns have none, and reading their JSON twice would take long.
+        if ATTACHMENTS in (row["metadata_json"] or ""):
+            for file in attachments(json_object(row["metadata_json"])[0]):
+                yield Attachment(
+                    turn_id=source.turn_id(row["id"]),
+                    kind=file.kind,
+                    text=file.text,
+                    platform_id=file.platform_id,
+                    mime=file.mime,
+                    size=file.size,
+                )
 
 
-def import_dream_pointers(source: Source, here: Sessions) -> None:
+def import_dream_pointers(source: Source) -> None:
     """How far each session had been dreamt, as far as that is known and its turns are here."""
-    sessions = Session.objects.filter(pk__in=[pk for pk in here.here.values() if pk])
-    for session in sessions.exclude(imported=None).iterator():
-        metadata = (session.imported or {}).get("metadata")
-        pointer = metadata.get(DREAM_POINTER) if isinstance(metadata, dict) else None
-        if isinstance(pointer, int) and (pk := source.new_id(pointer)) is not None:
+    theirs = Imported.objects.filter(source=source, kind=SESSION).values("session")
+    sessions = Session.objects.filter(pk__in=theirs, imported__metadata__has_key=DREAM_POINTER)
+    for session in sessions.filter(dream_state=None).iterator():
+        pointer = (session.imported or {})["metadata"][DREAM_POINTER]
+        if type(pointer) is int and (pk := source.new_id(pointer)) is not None:
             DreamState.objects.get_or_create(session=session, defaults={"dreamt_to": pk})
-
-
-def orphaned(file: OldFile) -> list[str]:
-    """Return the sessions that turns name and that have no row."""
-    return file.orphans("memory_turns", "session_id", "sessions", "session_id")
