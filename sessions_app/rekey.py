@@ -171,11 +171,12 @@ def _rename_chat(chat: Chat, to: ChatAddress, reason: str) -> bool:
     lanes = lock_lanes(chat)
     if not lock_chats(chat) or lanes_of(chat) != [lane.pk for lane in lanes]:
         return False
-    if _chat_at(to) not in (None, chat):
+    # A row that was merged into this chat may still hold the address: the two change theirs. It is read once, as a chat that is
+    # made at the address after that must not be taken for such a row: the address is then refused, and looked at again.
+    stub = Chat.objects.filter(chat_key=to.chat_key).first()
+    if stub is not None and _root(stub) != chat:
         return False
     old = chat.address
-    # A row that was merged into this chat may still hold the address: the two change theirs.
-    stub = Chat.objects.filter(chat_key=to.chat_key).first()
     with Ledger(_record(old, to, chat, reason, result="renamed")) as ledger:
         if stub is not None:
             ledger.update(Chat.objects.filter(pk=stub.pk), chat_key=uuid.uuid4().hex)
