@@ -36,20 +36,6 @@ class MeanwhileTests(MovingTestCase):
         self.assertEqual(Delivery.objects.get().address, str(NEW.with_thread("9")))
         self.assertFalse(Lane.objects.exclude(chat=self.chat(NEW)).exists())
 
-    def test_it_joins_a_chat_that_is_made_at_the_address_just_then(self):
-        """It is no row that was merged away: its address must not be given to it back to front."""
-        self.append(OLD, "hi")
-
-        with before_statement(
-            "INSERT", "sessions_app_migrationlog", act=lambda: self.append(NEW, "hi")
-        ):
-            self.move()
-
-        chat = self.chat(NEW)
-        self.assertEqual({lane.active_session.chat for lane in Lane.objects.all()}, {chat})
-        self.assertEqual(MemoryTurn.objects.filter(lane__chat=chat).count(), 2)
-        self.assertEqual(find_chat(OLD), chat)
-
     def test_it_moves_once_when_somebody_else_was_quicker(self):
         self.append(OLD, "hi")
 
